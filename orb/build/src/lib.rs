@@ -47,7 +47,7 @@ use spandrel_idl::rust::{
 };
 pub use spandrel_idl::rust::{Collocation, Sides};
 use spandrel_idl::source::SourceMap;
-use spandrel_idl::{Diagnostics, FileSystem, FrontEndOptions, Model};
+use spandrel_idl::{Diagnostics, FileSystem, FrontEndOptions, Model, SameFile};
 
 /// Compiles one IDL file with default settings; the path is relative to the package's root.
 ///
@@ -234,8 +234,9 @@ impl Builder {
         if let Some(refused) = &self.refused {
             return Err(Error::Option(refused.clone()));
         }
+        let sources = FileSystem::with_names(files).map_err(Error::SameFile)?;
         let mut inputs = Vec::new();
-        if let Err(error) = self.read_all(files, &out_dir, &mut inputs, cargo) {
+        if let Err(error) = self.read_all(files, &sources, &out_dir, &mut inputs, cargo) {
             // The warnings may tell more about it.
             inputs.iter().try_for_each(|(_, _, model)| report_warnings(cargo, model.warnings()))?;
             return Err(error);
@@ -249,15 +250,20 @@ impl Builder {
         }
         let mut outputs = Vec::new();
         for inputs in modules.values() {
-            outputs.extend(self.outputs(inputs, cargo)?);
+            outputs.extend(self.outputs(inputs, &sources, cargo)?);
         }
         outputs.iter().try_for_each(|file| write_if_changed(&out_dir.join(&file.path), &file.text))
     }
 
     /// The outputs of files for the same Rust module.
-    fn outputs(&self, inputs: &[Input<'_>], cargo: &mut dyn Write) -> Result<Vec<SourceFile>, Error> {
+    fn outputs(
+        &self,
+        inputs: &[Input<'_>],
+        sources: &FileSystem,
+        cargo: &mut dyn Write,
+    ) -> Result<Vec<SourceFile>, Error> {
         if shares_definitions(inputs, &self.rust) {
-            match self.generate_together(inputs)? {
+            match self.generate_together(inputs, sources)? {
                 Ok(outputs) => return Ok(outputs),
                 Err(reason) => writeln!(
                     cargo,
@@ -282,6 +288,7 @@ impl Builder {
     fn read_all<'f>(
         &self,
         files: &'f [impl AsRef<Path>],
+        sources: &FileSystem,
         out_dir: &Path,
         inputs: &mut Vec<(&'f Path, Cow<'f, str>, Model)>,
         cargo: &mut dyn Write,
@@ -294,7 +301,7 @@ impl Builder {
             if let Some(first) = by_output.insert(output.clone(), file) {
                 return Err(Error::SameOutput { files: [first, file].map(Path::to_owned), output });
             }
-            let model = self.model(file, cargo)?;
+            let model = self.model(file, sources, cargo)?;
             self.rust.check_externals(&model).map_err(Error::Option)?;
             inputs.push((file, stem, model));
         }
@@ -302,9 +309,13 @@ impl Builder {
     }
 
     /// The outputs of files that share definitions, or the reason, in one line, why they have no common meaning.
-    fn generate_together(&self, inputs: &[Input<'_>]) -> Result<Result<Vec<SourceFile>, String>, Error> {
+    fn generate_together(
+        &self,
+        inputs: &[Input<'_>],
+        sources: &FileSystem,
+    ) -> Result<Result<Vec<SourceFile>, String>, Error> {
         let files: Vec<&Path> = inputs.iter().map(|input| input.file).collect();
-        let model = match spandrel_idl::compile_together(&self.front_end, &FileSystem, &files) {
+        let model = match spandrel_idl::compile_together(&self.front_end, sources, &files) {
             Ok(model) => model,
             Err(errors) => return Ok(Err(errors.in_line())),
         };
@@ -313,8 +324,8 @@ impl Builder {
         Ok(outputs.map_err(|error| error.to_string()))
     }
 
-    fn model(&self, file: &Path, cargo: &mut dyn Write) -> Result<Model, Error> {
-        let result = spandrel_idl::compile(&self.front_end, file);
+    fn model(&self, file: &Path, sources: &FileSystem, cargo: &mut dyn Write) -> Result<Model, Error> {
+        let result = spandrel_idl::compile_with(&self.front_end, sources, file);
         let sources = match &result {
             Ok(model) => model.sources(),
             Err(diagnostics) => diagnostics.sources(),
@@ -367,7 +378,9 @@ pub enum Error {
     },
     /// `OUT_DIR` is not set, so this is not a build script, and no other folder was given.
     NoOutDir,
-    /// Two files have the same name in different folders, and so the same output; or a file is given twice.
+    /// A file is given twice, perhaps by different paths.
+    SameFile(SameFile),
+    /// Two files have the same name in different folders, and so the same output.
     SameOutput {
         /// The files, in the order in which they were given.
         files: [PathBuf; 2],
@@ -390,9 +403,7 @@ impl fmt::Display for Error {
             Self::NoOutDir => {
                 f.write_str("OUT_DIR is not set: call this from a build script, or set a folder with `out_dir`")
             }
-            Self::SameOutput { files: [first, second], .. } if first == second => {
-                write!(f, "{} is given twice", first.display())
-            }
+            Self::SameFile(same) => same.fmt(f),
             Self::SameOutput { files: [first, second], output } => write!(
                 f,
                 "{} and {} have the same output, {}: compile one of them in a call of its own with another folder \

@@ -125,6 +125,44 @@ fn two_files_of_the_same_name_are_rejected() {
     assert!(package.output("sub/a.rs").contains("pub struct S") && package.output("a.rs").contains("pub struct S"));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_with_two_names_is_given_twice() {
+    let package = Package::new(&[("a.idl", GOOD)]);
+    std::os::unix::fs::symlink("a.idl", package.path("link.idl")).expect("a symbolic link");
+    fs::hard_link(package.path("a.idl"), package.path("hard.idl")).expect("a hard link");
+    for other in ["link.idl", "hard.idl", "out/../a.idl"] {
+        let error = package.compile(configure(), &["a.idl", other]).expect_err("twice");
+        let (first, second) = (package.path("a.idl"), package.path(other));
+        assert_eq!(error, format!("{} and {} are one file: give it once", first.display(), second.display()));
+    }
+    assert!(!package.path("out/a.rs").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_included_by_another_path_is_the_same_file() {
+    let package = Package::new(&[
+        ("types.idl", "module T { struct S { long x; }; };"),
+        ("a.idl", "#include \"out/../types.idl\"\nmodule A { struct X { T::S s; }; };"),
+        ("b.idl", "#include \"link.idl\"\nmodule B { struct Y { T::S s; }; };"),
+        (
+            "c.idl",
+            "#include \"link.idl\"\n#include \"once.idl\"\n#include \"out/../once.idl\"\nmodule C { struct Z { T::S s; }; };",
+        ),
+        ("once.idl", "#pragma once\nstruct Once { long x; };"),
+    ]);
+    std::os::unix::fs::symlink("types.idl", package.path("link.idl")).expect("a symbolic link");
+    for order in [["types.idl", "a.idl", "b.idl", "c.idl"], ["c.idl", "b.idl", "a.idl", "types.idl"]] {
+        let told = package.compile(configure(), &order).expect("correct IDL");
+        assert!(!told.contains("cargo:warning"), "{told}");
+        assert!(package.output("types.rs").contains("pub struct S"));
+        for other in ["a.rs", "b.rs", "c.rs"] {
+            assert!(!package.output(other).contains("pub struct S"), "{other}");
+        }
+    }
+}
+
 #[test]
 fn an_unchanged_output_is_not_rewritten() {
     let package = Package::new(&[("a.idl", GOOD)]);

@@ -27,7 +27,7 @@
 extern crate self as spandrel_idl;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use check::Checked;
@@ -56,14 +56,14 @@ mod token;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use model::Model;
 pub use preprocess::FrontEndOptions;
-pub use source::{FileSystem, MemoryFiles, SourceProvider};
+pub use source::{FileSystem, MemoryFiles, SameFile, SourceProvider};
 
 /// Compiles an IDL file from the file system.
 ///
 /// # Errors
 /// At least one error, together with the warnings, if the file or one that it includes cannot be read or is not correct IDL.
 pub fn compile(options: &FrontEndOptions, file: &Path) -> Result<Model, Diagnostics> {
-    compile_with(options, &FileSystem, file)
+    compile_with(options, &FileSystem::default(), file)
 }
 
 /// Compiles an IDL file from any `provider`.
@@ -80,6 +80,7 @@ pub fn compile_with(
         reporter.report(Diagnostic::error(format!("cannot read {}: {error}", file.display())));
         reporter.finish(Arc::default())
     })?;
+    let file = &*provider.name(file);
     let mut parts = Parts::default();
     loop {
         let mut front_end = FrontEnd::default();
@@ -118,6 +119,10 @@ impl SourceProvider for WithMain<'_> {
             return Ok(self.main.clone().into_bytes());
         }
         self.provider.read(path)
+    }
+
+    fn name(&self, path: &Path) -> PathBuf {
+        self.provider.name(path)
     }
 }
 

@@ -165,7 +165,8 @@ struct Preprocessor<'a> {
     /// The macros in `expansions`, which are not expanded again inside themselves.
     active: HashSet<Symbol>,
     once: HashSet<PathBuf>,
-    texts: HashMap<PathBuf, Arc<str>>,
+    /// The names and texts of files, by the paths where they were read.
+    texts: HashMap<PathBuf, (PathBuf, Arc<str>)>,
     /// The include guards of files, which make a file empty once defined.
     guards: HashMap<PathBuf, Symbol>,
     octets: usize,

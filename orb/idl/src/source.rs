@@ -5,7 +5,9 @@
 //! The limit on the octets of a file is here; those on tokens, inclusions and the sum of octets are in
 //! `preprocess`.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -121,11 +123,68 @@ pub trait SourceProvider {
     /// [`io::ErrorKind::NotFound`] where the search continues with the next include path; any other error is
     /// reported.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The path by which the front end knows the file at `path`: the same for all paths of one file.
+    fn name(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
 }
 
-/// The files of the operating system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FileSystem;
+/// The files of the operating system. A file with several paths (links, `..`) has one name: the first path for which the
+/// [name](SourceProvider::name) was asked.
+#[derive(Debug, Default)]
+pub struct FileSystem {
+    names: RefCell<HashMap<Identity, PathBuf>>,
+}
+
+/// What all paths of one file have in common: device and inode on Unix, the canonical path elsewhere.
+#[cfg(unix)]
+type Identity = (u64, u64);
+#[cfg(not(unix))]
+type Identity = PathBuf;
+
+fn identity(path: &Path) -> io::Result<Identity> {
+    #[cfg(unix)]
+    return fs::metadata(path).map(|metadata| {
+        use std::os::unix::fs::MetadataExt;
+        (metadata.dev(), metadata.ino())
+    });
+    #[cfg(not(unix))]
+    return fs::canonicalize(path);
+}
+
+/// Two paths of one file, in the order in which they were given.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SameFile(pub [PathBuf; 2]);
+
+impl fmt::Display for SameFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, second] = &self.0;
+        match first == second {
+            true => write!(f, "{} is given twice", first.display()),
+            false => write!(f, "{} and {} are one file: give it once", first.display(), second.display()),
+        }
+    }
+}
+
+impl std::error::Error for SameFile {}
+
+impl FileSystem {
+    /// The files of the operating system, with these under the given names.
+    ///
+    /// # Errors
+    /// The first file that is given twice, also by different paths. A file that does not exist is no error here.
+    pub fn with_names(files: &[impl AsRef<Path>]) -> Result<Self, SameFile> {
+        let mut names: HashMap<Identity, PathBuf> = HashMap::new();
+        for file in files.iter().map(AsRef::as_ref) {
+            let Ok(identity) = identity(file) else { continue };
+            if let Some(first) = names.insert(identity, file.to_owned()) {
+                return Err(SameFile([first, file.to_owned()]));
+            }
+        }
+        Ok(Self { names: RefCell::new(names) })
+    }
+}
 
 /// Reads regular files of at most [`MAX_OCTETS`] only. Devices, pipes and directories are refused before they are opened:
 /// a device may have no end, and opening a pipe waits for its writer.
@@ -143,6 +202,13 @@ impl SourceProvider for FileSystem {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         Ok(octets)
+    }
+
+    fn name(&self, path: &Path) -> PathBuf {
+        match identity(path) {
+            Ok(identity) => self.names.borrow_mut().entry(identity).or_insert_with(|| path.to_owned()).clone(),
+            Err(_) => path.to_owned(),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use spandrel_idl::rust::{Collocation, Options, Sides, generate, generate_files};
-use spandrel_idl::{Diagnostics, FrontEndOptions, Model, json};
+use spandrel_idl::{Diagnostics, FileSystem, FrontEndOptions, Model, json};
 
 use crate::client_args::CallArgs;
 use crate::common;
@@ -256,6 +256,7 @@ impl Args {
         if self.check || self.stdout || self.dump.is_some() || self.to_repository.is_some() {
             return Ok(());
         }
+        FileSystem::with_names(&self.files).map_err(common::usage)?;
         let mut by_output: HashMap<PathBuf, &Path> = HashMap::new();
         for file in &self.files {
             let output = self.path_for(file)?;

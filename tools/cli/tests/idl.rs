@@ -106,6 +106,26 @@ fn files_with_the_same_output_are_refused() {
     check_code(&spandrel(&["idl", "--check", text(&one), text(&two)]), 0);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_with_two_names_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("one")).unwrap();
+    let types = path("one/types.idl");
+    fs::write(&types, "struct S { long x; };").unwrap();
+    std::os::unix::fs::symlink(&types, path("link.idl")).unwrap();
+    fs::hard_link(&types, path("hard.idl")).unwrap();
+    let out = path("out");
+    for other in ["link.idl", "hard.idl", "one/../one/types.idl"].map(path) {
+        let output = spandrel(&["idl", text(&types), text(&other), "-o", text(&out)]);
+        check_code(&output, 2);
+        let error = stderr(&output);
+        assert!(error.contains(&format!("{} and {} are one file", text(&types), text(&other))), "{error}");
+    }
+    assert!(!out.exists());
+}
+
 #[test]
 fn checking_writes_nothing_and_sets_the_exit_code() {
     let folder = folder_with_bank();

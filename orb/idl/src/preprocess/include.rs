@@ -135,18 +135,18 @@ impl Preprocessor<'_> {
         delimited(&text)
     }
 
-    /// The first file of that name in the search path; `None` if there is none.
+    /// The first file of that name in the search path, by the provider's name for it; `None` if there is none.
     #[expect(clippy::type_complexity, reason = "an error here needs the path beside it, once")]
     fn find(&mut self, name: &str, angled: bool) -> Result<Option<(PathBuf, Arc<str>)>, (PathBuf, io::Error)> {
         for path in self.candidates(name, angled) {
-            if let Some(text) = self.texts.get(&path) {
-                return Ok(Some((path, text.clone())));
+            if let Some(named) = self.texts.get(&path) {
+                return Ok(Some(named.clone()));
             }
             match self.provider.read(&path) {
                 Ok(octets) => {
-                    let text = decode(octets);
-                    self.texts.insert(path.clone(), text.clone());
-                    return Ok(Some((path, text)));
+                    let named = (self.provider.name(&path), decode(octets));
+                    self.texts.insert(path, named.clone());
+                    return Ok(Some(named));
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err((path, error)),
