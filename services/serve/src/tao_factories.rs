@@ -66,7 +66,8 @@ fn mapped(option: &str, value: &str) -> Mapped {
         | "-orbsystemidpolicydemuxstrategy"
         | "-orbpersistentidpolicydemuxstrategy"
         | "-orbtransientidpolicydemuxstrategy"
-        | "-orbuniqueidpolicyreversedemuxstrategy" => {
+        | "-orbuniqueidpolicyreversedemuxstrategy"
+        | "-orbdemuxstrategy" => {
             Mapped::Nothing("adapters choose their tables by their policies, or by the program")
         }
         "-orbactivehintinids"

@@ -77,6 +77,8 @@ fn options_and_values_of_factories_are_compared_without_case() {
         ("Server_Strategy_Factory '-ORBconcurrency Reactive'", "-ORBConcurrency reactive"),
         ("Server_Strategy_Factory '-ORBconcurrency Thread-Pool:2'", "-ORBConcurrency thread-pool:2"),
         ("Server_Strategy_Factory '-ORBtablesize 128 -ORBpoalock null -ORBactiveobjectmapsize 64'", ""),
+        // Of the files that TAO 1.0 shipped.
+        ("Server_Strategy_Factory '-ORBconcurrency reactive -ORBdemuxstrategy dynamic'", "-ORBConcurrency reactive"),
         ("Resource_Factory '-ORBconnectioncachingstrategy LRU'", "-ORBConnectionPurging lru"),
         (
             "Resource_Factory '-ORBZeroCopyWrite -ORBResourceUsage lazy -ORBconnectioncachemax 7'",
