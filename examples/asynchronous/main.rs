@@ -13,8 +13,7 @@ use spandrel::{Orb, Poa, SystemException, messaging::ExceptionHolder};
 
 spandrel::include_idl!("weather");
 use weather::{
-    AmiStationHandler, NoSuchPlace, Station, StationAsyncServant, StationAsyncSkeleton, StationServant,
-    StationSkeleton, station::TemperatureError,
+    AmiStationHandler, NoSuchPlace, Station, StationAsyncServant, StationServant, station::TemperatureError,
 };
 
 /// A synchronous servant.
@@ -78,10 +77,9 @@ fn block_on<F: Future>(future: F) -> F::Output {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Orb::init(std::env::args())?;
     let poa = Poa::root(&server)?;
-    let sensor = |degrees| poa.activate(StationSkeleton::new(Sensor(degrees)));
-    let sensors = [19.0, 20.5, 22.0].map(|degrees| sensor(degrees).map(|sensor| Station::unchecked_narrow(&sensor)));
+    let sensors = [19.0, 20.5, 22.0].map(|degrees| poa.serve(Sensor(degrees)));
     let sensors = sensors.into_iter().collect::<Result<Vec<_>, SystemException>>()?;
-    let service = poa.activate(StationAsyncSkeleton::new(Service(sensors)))?;
+    let service: Station = poa.serve_async(Service(sensors))?;
 
     let client = Orb::init(std::env::args())?;
     let station = block_on(Station::narrow_async(&client.string_to_object(&service.to_string())?))?;

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 
 spandrel::include_idl!("bank");
-use bank::{AccountServant, AccountSkeleton, Overdrawn, account::WithdrawError};
+use bank::{Account, AccountServant, Overdrawn, account::WithdrawError};
 
 struct Savings {
     balance: Mutex<i64>,
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     spandrel::diagnostics::log::init()?;
     let orb = Orb::init(std::env::args())?;
     let savings = Savings { balance: Mutex::new(0) };
-    let account = Poa::root(&orb)?.activate(AccountSkeleton::new(savings))?;
+    let account: Account = Poa::root(&orb)?.serve(savings)?;
     println!("{account}");
     Ok(orb.run_until_signal()?)
 }

@@ -7,7 +7,7 @@ use spandrel::server::{CancellationToken, remaining_time};
 use spandrel::{CompletionStatus, Orb, Poa, SystemException, minor};
 
 spandrel::include_idl!("archive");
-use archive::{Index, IndexServant, IndexSkeleton};
+use archive::{Index, IndexServant};
 
 /// An archive with too many records to search them all.
 struct Archive(mpsc::Sender<String>);
@@ -31,7 +31,7 @@ impl IndexServant for Archive {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (sender, receiver) = mpsc::channel();
     let server = Orb::init(std::env::args())?;
-    let reference = Poa::root(&server)?.activate(IndexSkeleton::new(Archive(sender)))?;
+    let reference: Index = Poa::root(&server)?.serve(Archive(sender))?;
 
     let client = Orb::init(std::env::args())?;
     let object = client.string_to_object(&reference.to_string())?;

@@ -14,10 +14,8 @@ impl HelloServant for Greeter {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let orb = Orb::init(std::env::args())?;
-    let object = Poa::root(&orb)?.activate(HelloSkeleton::new(Greeter))?;
-    println!("{object}"); // for clients, in any language with a CORBA ORB
-
-    let hello = Hello::narrow(&orb.string_to_object(&object.to_string())?)?;
+    let hello: Hello = Poa::root(&orb)?.serve(Greeter)?;
+    println!("{hello}"); // the reference, for clients in any language with a CORBA ORB
     println!("{}", hello.greet("world")?);
     Ok(orb.run_until_signal()?)
 }

@@ -3,7 +3,7 @@
 use spandrel::{Orb, Poa};
 
 spandrel::include_idl!("exchange");
-use exchange::{FeedServant, FeedSkeleton, Listener};
+use exchange::{Feed, FeedServant, Listener};
 
 struct Silent;
 
@@ -17,7 +17,8 @@ impl FeedServant for Silent {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     spandrel::diagnostics::log::init()?;
     let orb = Orb::init(std::env::args())?;
-    orb.set_object_key_alias("feed", &Poa::root(&orb)?.activate(FeedSkeleton::new(Silent))?)?;
+    let feed: Feed = Poa::root(&orb)?.serve(Silent)?;
+    orb.set_object_key_alias("feed", &feed)?;
     println!("ready");
     orb.run_until_signal()?; // returns when the ORB has been shut down
     println!("stopped");

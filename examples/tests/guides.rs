@@ -1,5 +1,6 @@
-//! Runs the code of the guides: authorization, deferred replies, naming, errors, life cycle.
+//! Runs the code of the guides: adapters, authorization, deferred replies, naming, errors, life cycle.
 
+mod adapters;
 mod authorization;
 mod deferred;
 mod errors;

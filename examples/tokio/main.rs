@@ -10,7 +10,7 @@ use tokio::{
 };
 
 spandrel::include_idl!("weather");
-use weather::{NoSuchPlace, Station, StationAsyncServant, StationAsyncSkeleton, station::TemperatureError};
+use weather::{NoSuchPlace, Station, StationAsyncServant, station::TemperatureError};
 
 // ANCHOR: servant
 struct Sensor;
@@ -32,7 +32,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     // The spawner is called by threads of the ORB, outside of the runtime: there `tokio::spawn` would panic.
     let runtime = Handle::current();
     let server = Orb::builder().spawner(move |task| drop(runtime.spawn(task))).build()?;
-    let sensor = Poa::root(&server)?.activate(StationAsyncSkeleton::new(Sensor))?;
+    let sensor: Station = Poa::root(&server)?.serve_async(Sensor)?;
     // ANCHOR_END: server
 
     let reference = sensor.to_string();

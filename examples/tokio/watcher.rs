@@ -4,7 +4,7 @@ use spandrel::{CompletionStatus, Endpoint, Orb, Poa, SystemException};
 use tokio::sync::mpsc;
 
 spandrel::include_idl!("exchange");
-use exchange::{Feed, Listener, ListenerServant, ListenerSkeleton, Trade};
+use exchange::{Feed, Listener, ListenerServant, Trade};
 
 /// The most trades that wait for the task.
 const MAX_WAITING: usize = 1024;
@@ -25,8 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let orb = Orb::builder().bidirectional(true).listen(Endpoint::nowhere()).take_args(&mut args)?.build()?;
     let reference = args.get(1).ok_or("usage: watcher REFERENCE")?;
     let (sender, mut trades) = mpsc::channel(MAX_WAITING);
-    let listener = Poa::root(&orb)?.activate(ListenerSkeleton::new(Trades(sender)))?;
-    let listener: Listener = listener.unchecked_narrow();
+    let listener: Listener = Poa::root(&orb)?.serve(Trades(sender))?;
 
     let feed = Feed::narrow_async(&orb.string_to_object_async(reference).await?).await?;
     feed.subscribe_async(Some(&listener)).await?;

@@ -31,7 +31,7 @@
 //!
 //! // spandrel::include_idl!("bank"); includes the code that the build script has generated.
 //! # use spandrel_examples::bank;
-//! use bank::{Account, AccountServant, AccountSkeleton, Overdrawn, account::WithdrawError};
+//! use bank::{Account, AccountServant, Overdrawn, account::WithdrawError};
 //!
 //! struct Savings {
 //!     balance: Mutex<i64>,
@@ -61,11 +61,11 @@
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let server = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build()?;
 //!     let savings = Savings { balance: Mutex::new(0) };
-//!     let reference = Poa::root(&server)?.activate(AccountSkeleton::new(savings))?.to_string();
+//!     let served: Account = Poa::root(&server)?.serve(savings)?;
 //!     // A server of its own prints the reference, and waits: server.run().
 //!
 //!     let client = Orb::init(std::env::args())?;
-//!     let account = Account::narrow(&client.string_to_object(&reference)?)?;
+//!     let account: Account = client.string_to_object(&served.to_string())?.narrow()?;
 //!     assert_eq!(account.deposit(500)?, 500);
 //!     match account.withdraw(800) {
 //!         Err(WithdrawError::Overdrawn(no)) => assert_eq!(no.balance, 500),
@@ -300,7 +300,7 @@ pub mod diagnostics {
 ///     IfPresent, Interceptor, Interruption, ServerRequestInfo, ServerRequestInterceptor, ServiceContext,
 /// };
 /// use spandrel::{CompletionStatus, Endpoint, Orb, Poa, SystemException};
-/// # use spandrel_examples::bank::{Account, AccountServant, AccountSkeleton, account::WithdrawError};
+/// # use spandrel_examples::bank::{Account, AccountServant, account::WithdrawError};
 /// # struct Savings;
 /// # impl AccountServant for Savings {
 /// #     fn owner(&self) -> Result<String, SystemException> { Ok("Grace".to_owned()) }
@@ -331,8 +331,7 @@ pub mod diagnostics {
 ///     .listen(Endpoint::new("127.0.0.1", 0))
 ///     .server_request_interceptor(Audit)?
 ///     .build()?;
-/// let account = Poa::root(&server)?.activate(AccountSkeleton::new(Savings))?;
-/// let account = Account::narrow(&account)?;
+/// let account: Account = Poa::root(&server)?.serve(Savings)?;
 /// assert_eq!(account.owner()?, "Grace");
 /// assert!(account.deposit(500).is_err());
 /// server.shutdown()?;
@@ -395,7 +394,8 @@ pub mod server {
     #[doc(inline)]
     pub use spandrel_server::{
         AdapterWait, DeferredCall, DeferredOperations, DeferredReply, DeferringSkeleton, Entry, LastTarget,
-        ObjectAdapter, Replied, Reservation, Resolution, Servant, ServantUse, ServerCall, TakenRequest, Upcall,
+        ObjectAdapter, Replied, Reservation, Resolution, Servant, ServantUse, ServedAsyncBy, ServedBy, ServerCall,
+        TakenRequest, Upcall,
     };
 }
 

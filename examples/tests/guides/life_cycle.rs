@@ -5,14 +5,14 @@ use spandrel::{
     poa::{EtherealizeObjects, PoaError, State, WaitForCompletion},
 };
 
-use super::{Fixture, MarketSkeleton, Shop};
+use super::{Fixture, Market, MarketSkeleton, Shop};
 
 #[test]
 fn an_object_lives_until_it_is_deactivated() -> Result<(), Box<dyn std::error::Error>> {
     let orb = Orb::builder().build()?;
     // ANCHOR: object
     let root = Poa::root(&orb)?;
-    let market = root.activate(MarketSkeleton::new(Shop::default()))?;
+    let market: Market = root.serve(Shop::default())?;
     root.deactivate(&market)?; // requests that run are finished; then the servant is dropped
     // ANCHOR_END: object
     assert!(market.non_existent()?);
@@ -25,7 +25,7 @@ fn a_manager_opens_and_closes_adapters() -> Result<(), Box<dyn std::error::Error
     let orb = Orb::builder().build()?;
     // ANCHOR: manager
     let poa = Poa::root(&orb)?.create_poa("markets", None, [])?;
-    let market = poa.activate(MarketSkeleton::new(Shop::default()))?;
+    let market: Market = poa.serve(Shop::default())?;
     let manager = poa.the_poa_manager();
     assert_eq!(manager.state(), State::Holding); // requests wait
     manager.activate()?; // they are served

@@ -9,7 +9,7 @@ use std::{
 use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 
 spandrel::include_idl!("exchange");
-use exchange::{FeedServant, FeedSkeleton, Listener, MarketServant, MarketSkeleton, Rejected, Trade, market::BuyError};
+use exchange::{FeedServant, Listener, MarketServant, Rejected, Trade, market::BuyError};
 // ANCHOR_END: imports
 
 // ANCHOR: feed
@@ -73,8 +73,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = Poa::root(&orb)?;
     let feed = Feed::default();
     let last = Mutex::new(Trade { good: "gold".to_owned(), ..Trade::default() });
-    orb.set_object_key_alias("feed", &root.activate(FeedSkeleton::new(feed.clone()))?)?;
-    orb.set_object_key_alias("gold", &root.activate(MarketSkeleton::new(Market { last, feed }))?)?;
+    let served: exchange::Feed = root.serve(feed.clone())?;
+    orb.set_object_key_alias("feed", &served)?;
+    let market: exchange::Market = root.serve(Market { last, feed })?;
+    orb.set_object_key_alias("gold", &market)?;
     println!("ready");
     Ok(orb.run_until_signal()?)
 }

@@ -3,7 +3,7 @@
 use spandrel::{Endpoint, Orb, Poa, SystemException};
 
 spandrel::include_idl!("exchange");
-use exchange::{Feed, Listener, ListenerServant, ListenerSkeleton, Trade};
+use exchange::{Feed, Listener, ListenerServant, Trade};
 
 struct Printer;
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // It has no port of its own: the server calls back over the connection of `subscribe`.
     let orb = Orb::builder().bidirectional(true).listen(Endpoint::nowhere()).take_args(&mut args)?.build()?;
     let reference = args.get(1).ok_or("usage: watcher REFERENCE")?;
-    let printer: Listener = Poa::root(&orb)?.activate(ListenerSkeleton::new(Printer))?.narrow()?;
+    let printer: Listener = Poa::root(&orb)?.serve(Printer)?;
     let feed: Feed = orb.string_to_object(reference)?.narrow()?;
     feed.subscribe(Some(&printer))?;
     println!("subscribed");

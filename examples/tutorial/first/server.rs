@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use spandrel::{Orb, Poa, SystemException};
 
 spandrel::include_idl!("exchange");
-use exchange::{MarketServant, MarketSkeleton, Rejected, Trade, market::BuyError};
+use exchange::{MarketServant, Rejected, Trade, market::BuyError};
 
 // ANCHOR: servant
 struct Market {
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     spandrel::diagnostics::log::init()?;
     let orb = Orb::init(std::env::args())?;
     let gold = Trade { good: "gold".to_owned(), ..Trade::default() };
-    let market = Poa::root(&orb)?.activate(MarketSkeleton::new(Market { last: Mutex::new(gold) }))?;
+    let market: exchange::Market = Poa::root(&orb)?.serve(Market { last: Mutex::new(gold) })?;
     orb.set_object_key_alias("gold", &market)?;
     println!("{market}");
     Ok(orb.run_until_signal()?)

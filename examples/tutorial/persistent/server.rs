@@ -9,7 +9,7 @@ use spandrel::{
 };
 
 spandrel::include_idl!("exchange");
-use exchange::{MarketServant, MarketSkeleton, Rejected, Trade, market::BuyError};
+use exchange::{MarketServant, Rejected, Trade, market::BuyError};
 // ANCHOR_END: imports
 
 // ANCHOR: state
@@ -62,9 +62,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let policies = [LifespanPolicy::Persistent.into(), IdAssignmentPolicy::UserId.into()];
     let markets = Poa::root(&orb)?.create_poa("markets", None, policies)?;
     for good in ["gold", "silver"] {
-        let servant = std::sync::Arc::new(MarketSkeleton::new(Market::open(good)?));
-        markets.activate_object_with_id(&good.into(), servant)?;
-        let reference = markets.id_to_reference(&good.into())?;
+        let reference: exchange::Market = markets.serve_with_id(good, Market::open(good)?)?;
         orb.set_object_key_alias(good, &reference)?;
         fs::write(format!("{good}.ior"), reference.to_string())?;
     }

@@ -9,7 +9,7 @@ use spandrel::{
 };
 
 spandrel::include_idl!("exchange");
-use exchange::{MarketServant, MarketSkeleton, Trade, market::BuyError};
+use exchange::{MarketServant, Trade, market::BuyError};
 // ANCHOR_END: imports
 
 struct Market {
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tls = Ssliop::new(Arc::new(rustls::crypto::ring::default_provider()));
     let orb = Orb::builder().protocol(tls).take_args(&mut args)?.build()?;
     let gold = Trade { good: "gold".to_owned(), ..Trade::default() };
-    let market = Poa::root(&orb)?.activate(MarketSkeleton::new(Market { last: Mutex::new(gold) }))?;
+    let market: exchange::Market = Poa::root(&orb)?.serve(Market { last: Mutex::new(gold) })?;
     orb.set_object_key_alias("gold", &market)?;
     std::fs::write("gold.ior", market.to_string())?;
     println!("ready");

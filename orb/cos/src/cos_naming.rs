@@ -224,6 +224,7 @@ pub mod cos_naming {
             }
         }
     }
+    rt::served! { BindingIterator, BindingIteratorServant by BindingIteratorSkeleton }
 
     /// A set of bindings, in which each name is unique.
     pub struct NamingContext(rt::ObjectRef);
@@ -680,6 +681,7 @@ pub mod cos_naming {
             }
         }
     }
+    rt::served! { NamingContext, NamingContextServant by NamingContextSkeleton }
 
     /// The errors of operations that raise `CosNaming::NamingContext::AlreadyBound`, `CosNaming::NamingContext::CannotProceed`, `CosNaming::NamingContext::InvalidName`, `CosNaming::NamingContext::NotFound`.
     #[derive(Clone, PartialEq)]
@@ -1147,6 +1149,7 @@ pub mod cos_naming {
             }
         }
     }
+    rt::served! { NamingContextExt, NamingContextExtServant by NamingContextExtSkeleton }
 
     /// The errors of operations that raise `CosNaming::NamingContext::InvalidName`.
     #[derive(Clone, PartialEq)]

@@ -267,6 +267,7 @@ pub mod implementation_repository {
             }
         }
     }
+    rt::served! { ServerObject, ServerObjectServant by ServerObjectSkeleton }
 
     /// Operations of servers and administrators.
     pub struct Administration(rt::ObjectRef);
@@ -777,6 +778,7 @@ pub mod implementation_repository {
             }
         }
     }
+    rt::served! { Administration, AdministrationServant by AdministrationSkeleton }
 
     /// The errors of operations that raise `ImplementationRepository::AlreadyRegistered`, `ImplementationRepository::CannotComplete`.
     #[derive(Clone, PartialEq)]

@@ -3,8 +3,8 @@
 //! is in `servant_lookup`.
 
 use spandrel_giop::{IiopProfile, SystemException};
-use spandrel_orb::{ObjectRef, OperationDemux};
-use spandrel_server::Servant;
+use spandrel_orb::{Interface, ObjectRef, OperationDemux};
+use spandrel_server::{Servant, ServedAsyncBy, ServedBy};
 use spandrel_sync::Arc;
 
 use crate::{
@@ -281,6 +281,80 @@ impl Poa {
         let interface = servant.repository_id().to_owned();
         let id = self.activate_object(servant)?;
         Ok(self.reference_of(&id, &interface)?)
+    }
+
+    /// Activates a servant as a new object of an interface, as [`activate`](Self::activate) does with the servant's
+    /// skeleton. The type of the result names the interface; a servant in an `Arc` is shared with its owner.
+    ///
+    /// ```
+    /// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod server { pub use spandrel_server::*; } }
+    /// use spandrel::server::ServedBy;
+    /// use spandrel::{Poa, SystemException};
+    ///
+    /// fn serve_shared<Account: ServedBy<S>, S>(root: &Poa, account: S) -> Result<Account, SystemException> {
+    ///     root.serve(account) // in a program: let account: Account = root.serve(Savings::default())?;
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`activate`](Self::activate).
+    pub fn serve<I: ServedBy<S>, S>(&self, servant: S) -> Result<I, SystemException> {
+        Ok(self.activate_shared(I::skeleton(servant))?.unchecked_narrow())
+    }
+
+    /// Activates an asynchronous servant as a new object of an interface: as [`serve`](Self::serve).
+    ///
+    /// # Errors
+    /// As [`activate`](Self::activate).
+    pub fn serve_async<I: ServedAsyncBy<S>, S>(&self, servant: S) -> Result<I, SystemException> {
+        Ok(self.activate_shared(I::async_skeleton(servant))?.unchecked_narrow())
+    }
+
+    /// Activates a servant as the object of an interface with this id.
+    ///
+    /// # Errors
+    /// As [`activate_object_with_id`](Self::activate_object_with_id); INITIALIZE if the ORB cannot listen.
+    pub fn serve_with_id<I: ServedBy<S>, S>(&self, id: impl Into<ObjectId>, servant: S) -> Result<I, PoaError> {
+        self.activate_with_id(&id.into(), I::skeleton(servant))
+    }
+
+    /// Activates an asynchronous servant as the object of an interface with this id.
+    ///
+    /// # Errors
+    /// As [`serve_with_id`](Self::serve_with_id).
+    pub fn serve_async_with_id<I: ServedAsyncBy<S>, S>(
+        &self,
+        id: impl Into<ObjectId>,
+        servant: S,
+    ) -> Result<I, PoaError> {
+        self.activate_with_id(&id.into(), I::async_skeleton(servant))
+    }
+
+    fn activate_with_id<I: Interface>(&self, id: &ObjectId, servant: Arc<dyn Servant>) -> Result<I, PoaError> {
+        self.orb.listen()?;
+        self.activate_object_with_id(id, servant)?;
+        Ok(self.reference_of(id, I::REPOSITORY_ID)?.unchecked_narrow())
+    }
+
+    /// A typed reference to the object with this id, which need not have a servant yet: as
+    /// [`create_reference_with_id`](Self::create_reference_with_id).
+    ///
+    /// ```
+    /// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } }
+    /// # mod types { pub use spandrel_orb::Interface; }
+    /// use spandrel::poa::PoaError;
+    /// use spandrel::{ObjectRef, Poa};
+    /// use types::Interface; // of spandrel
+    ///
+    /// fn account_of<Account: Interface>(accounts: &Poa, name: &str) -> Result<Account, PoaError> {
+    ///     accounts.reference(name) // or, with a type of generated code: accounts.reference::<Account>(name)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// BAD_PARAM if the adapter has SYSTEM_ID and did not assign the id; INITIALIZE if the ORB cannot listen.
+    pub fn reference<I: Interface>(&self, id: impl Into<ObjectId>) -> Result<I, PoaError> {
+        Ok(self.create_reference_with_id(&id.into(), I::REPOSITORY_ID)?.unchecked_narrow())
     }
 
     /// Deactivates an object: further requests raise OBJECT_NOT_EXIST, running ones complete.

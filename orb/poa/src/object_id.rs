@@ -54,6 +54,26 @@ impl From<&str> for ObjectId {
     }
 }
 
+impl From<String> for ObjectId {
+    /// `string_to_ObjectId`: the text's octets.
+    fn from(text: String) -> Self {
+        Self(text.into_bytes().into())
+    }
+}
+
+impl From<&String> for ObjectId {
+    /// `string_to_ObjectId`: the text's octets.
+    fn from(text: &String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<&Self> for ObjectId {
+    fn from(id: &Self) -> Self {
+        id.clone()
+    }
+}
+
 impl fmt::Debug for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ObjectId(\"{}\")", self.0.escape_ascii())

@@ -1,10 +1,41 @@
 //! The items of the server that generated code uses, and nothing else. Not a public interface: it changes
 //! with the compiler.
 
+pub use std::sync::Arc;
+
 pub use spandrel_demux::Operations;
 
 pub use crate::{
-    DeferredCall, Replied, Servant, ServerCall,
+    DeferredCall, Replied, Servant, ServedAsyncBy, ServedBy, ServerCall,
     collocated::direct::{Facet, direct, offer},
-    interpreted,
+    generated_served as served, interpreted,
 };
+
+/// The skeletons by which servants serve an interface: the names of its servant trait and skeleton, and those of the
+/// asynchronous forms.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! generated_served {
+    ($interface:ident, $servant:ident by $skeleton:ident $(, $async_servant:ident by $async_skeleton:ident)?) => {
+        const _: () = {
+            use $crate::generated as __rt;
+            impl<__S: $servant + 'static> __rt::ServedBy<__S> for $interface {
+                fn skeleton(servant: __S) -> __rt::Arc<dyn __rt::Servant> {
+                    __rt::Arc::new($skeleton::new(servant))
+                }
+            }
+            $(
+                impl<__S: $async_servant> __rt::ServedAsyncBy<__S> for $interface {
+                    fn async_skeleton(servant: __S) -> __rt::Arc<dyn __rt::Servant> {
+                        __rt::Arc::new($async_skeleton::new(servant))
+                    }
+                }
+                impl<__S: $async_servant> __rt::ServedAsyncBy<__rt::Arc<__S>> for $interface {
+                    fn async_skeleton(servant: __rt::Arc<__S>) -> __rt::Arc<dyn __rt::Servant> {
+                        __rt::Arc::new($async_skeleton(servant))
+                    }
+                }
+            )?
+        };
+    };
+}

@@ -85,4 +85,4 @@ pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reserva
 pub use upcall::call::{Replied, ServerCall};
 pub use upcall::deferred::DeferredCall;
 pub use upcall::deferred_reply::{DeferredOperations, DeferredReply, DeferringSkeleton, TakenRequest};
-pub use upcall::servant::Servant;
+pub use upcall::servant::{Servant, ServedAsyncBy, ServedBy};

@@ -55,6 +55,11 @@ macro_rules! generated_reference {
                     __rt::debug_reference(::core::stringify!($name), &self.0, f)
                 }
             }
+            impl __rt::fmt::Display for $name {
+                fn fmt(&self, f: &mut __rt::fmt::Formatter<'_>) -> __rt::fmt::Result {
+                    __rt::fmt::Display::fmt(&self.0, f)
+                }
+            }
             impl __rt::Deref for $name {
                 type Target = $inner;
                 #[inline]

@@ -49,7 +49,8 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) ->
         let skeleton = servant::skeleton(scope, definition, body);
         let tie = cx.ties.then(|| tie::tie(scope, definition, body));
         let asynchronous = cx.asynchronous.server.then(|| asynchronous::servant::both(scope, definition, body));
-        quote! { #skeleton #tie #asynchronous }
+        let served = servant::served(scope, definition);
+        quote! { #skeleton #tie #asynchronous #served }
     });
     // Values and local objects implement it on both sides.
     let is_implemented =

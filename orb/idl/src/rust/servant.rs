@@ -59,6 +59,19 @@ pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Inte
     }
 }
 
+/// The skeletons by which servants serve the interface.
+pub(super) fn served(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
+    let rt = scope.rt();
+    let interface = &scope.cx.names.place(definition.id).ident;
+    let names = scope.cx.names.interface(definition.id);
+    let (servant, skeleton) = (&names.servant, &names.skeleton);
+    let asynchronous = scope.cx.asynchronous.server.then(|| {
+        let (servant, skeleton) = (&names.async_servant, &names.async_skeleton);
+        quote! { , #servant by #skeleton }
+    });
+    quote! { #rt::served! { #interface, #servant by #skeleton #asynchronous } }
+}
+
 /// The skeleton: it wraps a servant for an object adapter.
 pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let rt = scope.rt();

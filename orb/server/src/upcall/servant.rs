@@ -4,7 +4,7 @@ use std::any::Any;
 
 use spandrel_demux::Operations;
 use spandrel_giop::SystemException;
-use spandrel_orb::ObjectRef;
+use spandrel_orb::{Interface, ObjectRef};
 use spandrel_sync::Arc;
 
 use super::call::{Replied, ServerCall};
@@ -96,4 +96,30 @@ pub trait Servant: Send + Sync {
         _ = operation;
         call.refuse()
     }
+}
+
+/// An interface whose objects a value of type `S` can serve: `S` implements the servant trait of the interface, or is
+/// an `Arc` of such a servant. Generated references implement it.
+#[diagnostic::on_unimplemented(
+    message = "`{S}` does not serve objects of the interface `{Self}`",
+    label = "the servant trait of `{Self}` is not implemented",
+    note = "a value serves an interface `Account` if it implements `AccountServant`; for `AccountAsyncServant` there is \
+            `serve_async`"
+)]
+pub trait ServedBy<S>: Interface {
+    /// The skeleton that dispatches requests to the servant.
+    fn skeleton(servant: S) -> Arc<dyn Servant>;
+}
+
+/// An interface whose objects an asynchronous servant of type `S` can serve, or an `Arc` of it. Generated references
+/// implement it if the IDL is compiled with asynchronous servants.
+#[diagnostic::on_unimplemented(
+    message = "`{S}` does not serve objects of the interface `{Self}` asynchronously",
+    label = "the asynchronous servant trait of `{Self}` is not implemented",
+    note = "a value serves an interface `Account` if it implements `AccountAsyncServant`, which the build script \
+            generates with `.asynchronous_server(true)`; for `AccountServant` there is `serve`"
+)]
+pub trait ServedAsyncBy<S>: Interface {
+    /// The skeleton that runs the servant's futures.
+    fn async_skeleton(servant: S) -> Arc<dyn Servant>;
 }
