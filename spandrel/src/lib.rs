@@ -402,15 +402,13 @@ pub mod server {
 /// Object adapters: they map the object key of a request to a servant. [`Poa`] is the adapter.
 ///
 /// ```
-/// use spandrel::poa::{IdAssignmentPolicy, LifespanPolicy};
 /// use spandrel::{Orb, Poa};
+/// # use spandrel_examples::bank::Account;
 ///
 /// let orb = Orb::builder().build()?;
-/// let policies = [LifespanPolicy::Persistent.into(), IdAssignmentPolicy::UserId.into()];
-/// let accounts = Poa::root(&orb)?.create_poa("accounts", None, policies)?;
-/// let reference = accounts.create_reference_with_id(&"ada".into(), "IDL:Bank/Account:1.0")?;
-/// assert_eq!(reference.type_id(), "IDL:Bank/Account:1.0");
-/// accounts.the_poa_manager().activate()?; // requests run from here on
+/// let accounts = Poa::root(&orb)?.child("accounts").persistent().user_ids().create()?;
+/// let ada: Account = accounts.reference("ada")?; // accounts.serve_with_id("ada", servant)? activates it
+/// assert_eq!(ada.type_id(), "IDL:Bank/Account:1.0");
 /// orb.shutdown()?;
 /// # Ok::<(), spandrel::poa::PoaError>(())
 /// ```
@@ -422,7 +420,7 @@ pub mod poa {
     pub use spandrel_poa::{
         AdapterActivator, Cookie, Current, EtherealizeObjects, IdAssignmentPolicy, IdUniquenessPolicy, IfMissing,
         ImplicitActivationPolicy, Incarnation, LifespanPolicy, NoContext, ObjectDemux, ObjectId, OperationDemux,
-        PoaError, PoaManager, PoaManagerFactory, RequestProcessingPolicy, ServantActivator, ServantLocator,
+        PoaBuilder, PoaError, PoaManager, PoaManagerFactory, RequestProcessingPolicy, ServantActivator, ServantLocator,
         ServantManager, ServantRetentionPolicy, State, ThreadPolicy, WaitForCompletion, describe_key,
     };
 }

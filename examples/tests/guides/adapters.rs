@@ -1,9 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use spandrel::{
-    Orb, Poa, SystemExceptionKind,
-    poa::{IdAssignmentPolicy, PoaError},
-};
+use spandrel::{Orb, Poa, SystemExceptionKind, poa::PoaError};
 
 use super::{Market, Shop, idl::exchange::Trade};
 
@@ -33,7 +30,7 @@ fn a_servant_is_served_in_one_step() -> Result<(), Box<dyn std::error::Error>> {
 fn references_are_made_of_ids() -> Result<(), Box<dyn std::error::Error>> {
     let orb = Orb::builder().build()?;
     let root = Poa::root(&orb)?;
-    let markets = root.create_poa("markets", Some(&root.the_poa_manager()), [IdAssignmentPolicy::UserId.into()])?;
+    let markets = root.child("markets").user_ids().create()?;
     // ANCHOR: reference
     let silver: Market = markets.reference("silver")?; // no servant yet
     assert!(silver.non_existent()?);
@@ -46,6 +43,22 @@ fn references_are_made_of_ids() -> Result<(), Box<dyn std::error::Error>> {
     let foreign = root.reference::<Market>("silver").unwrap_err();
     let PoaError::System(foreign) = foreign else { panic!("{foreign}") };
     assert_eq!(foreign.kind(), SystemExceptionKind::BadParam);
+    orb.shutdown()?;
+    Ok(())
+}
+
+#[test]
+fn policies_that_contradict_each_other_are_named() -> Result<(), Box<dyn std::error::Error>> {
+    let orb = Orb::builder().build()?;
+    let root = Poa::root(&orb)?;
+    // ANCHOR: clash
+    let error = root.child("markets").user_ids().implicit_activation().create().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot create the adapter `RootPOA/markets`: the policy `ImplicitActivation` contradicts `UserId`: \
+         IMPLICIT_ACTIVATION requires SYSTEM_ID"
+    );
+    // ANCHOR_END: clash
     orb.shutdown()?;
     Ok(())
 }

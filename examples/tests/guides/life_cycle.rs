@@ -24,7 +24,7 @@ fn an_object_lives_until_it_is_deactivated() -> Result<(), Box<dyn std::error::E
 fn a_manager_opens_and_closes_adapters() -> Result<(), Box<dyn std::error::Error>> {
     let orb = Orb::builder().build()?;
     // ANCHOR: manager
-    let poa = Poa::root(&orb)?.create_poa("markets", None, [])?;
+    let poa = Poa::root(&orb)?.child("markets").holding().create()?;
     let market: Market = poa.serve(Shop::default())?;
     let manager = poa.the_poa_manager();
     assert_eq!(manager.state(), State::Holding); // requests wait

@@ -1,9 +1,4 @@
-use std::sync::Arc;
-
-use spandrel::{
-    Orb, Poa, SystemExceptionKind,
-    poa::{IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, RequestProcessingPolicy},
-};
+use spandrel::{Orb, Poa, SystemExceptionKind};
 
 use super::{Fixture, Market, MarketSkeleton, Shop};
 
@@ -42,16 +37,9 @@ fn a_plain_key_names_an_object() -> Result<(), Box<dyn std::error::Error>> {
 fn an_adapter_serves_all_other_names() -> Result<(), Box<dyn std::error::Error>> {
     let orb = Orb::builder().build()?;
     // ANCHOR: all
-    let policies = [
-        LifespanPolicy::Persistent.into(),
-        IdAssignmentPolicy::UserId.into(),
-        IdUniquenessPolicy::MultipleId.into(),
-        RequestProcessingPolicy::UseDefaultServant.into(),
-    ];
-    let markets = Poa::root(&orb)?.create_poa("markets", None, policies)?;
-    markets.set_servant(Arc::new(MarketSkeleton::new(Shop::default())))?; // `Current` has the id
+    let servant = MarketSkeleton::new(Shop::default()); // `Current` has the id
+    let markets = Poa::root(&orb)?.child("markets").persistent().user_ids().default_servant(servant).create()?;
     markets.serve_plain_keys()?;
-    markets.the_poa_manager().activate()?;
     // ANCHOR_END: all
     let (host, port) = orb.listen()?[0].clone();
     let client = Orb::builder().build()?;

@@ -2,11 +2,7 @@
 
 use std::{fs, path::PathBuf, sync::Mutex};
 
-use spandrel::{
-    CompletionStatus, Orb, Poa, SystemException,
-    poa::{IdAssignmentPolicy, LifespanPolicy},
-    services::activation,
-};
+use spandrel::{CompletionStatus, Orb, Poa, SystemException, services::activation};
 
 spandrel::include_idl!("exchange");
 use exchange::{MarketServant, Rejected, Trade, market::BuyError};
@@ -59,8 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     spandrel::diagnostics::log::init()?;
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     let orb = activation::install(Orb::builder())?.take_args(&mut args)?.build()?;
-    let policies = [LifespanPolicy::Persistent.into(), IdAssignmentPolicy::UserId.into()];
-    let markets = Poa::root(&orb)?.create_poa("markets", None, policies)?;
+    let markets = Poa::root(&orb)?.child("markets").persistent().user_ids().holding().create()?;
     for good in ["gold", "silver"] {
         let reference: exchange::Market = markets.serve_with_id(good, Market::open(good)?)?;
         orb.set_object_key_alias(good, &reference)?;

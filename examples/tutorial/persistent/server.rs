@@ -3,10 +3,7 @@
 // ANCHOR: imports
 use std::{fs, path::PathBuf, sync::Mutex};
 
-use spandrel::{
-    CompletionStatus, Orb, Poa, SystemException,
-    poa::{IdAssignmentPolicy, LifespanPolicy},
-};
+use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 
 spandrel::include_idl!("exchange");
 use exchange::{MarketServant, Rejected, Trade, market::BuyError};
@@ -59,8 +56,7 @@ impl MarketServant for Market {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     spandrel::diagnostics::log::init()?;
     let orb = Orb::init(std::env::args())?;
-    let policies = [LifespanPolicy::Persistent.into(), IdAssignmentPolicy::UserId.into()];
-    let markets = Poa::root(&orb)?.create_poa("markets", None, policies)?;
+    let markets = Poa::root(&orb)?.child("markets").persistent().user_ids().holding().create()?;
     for good in ["gold", "silver"] {
         let reference: exchange::Market = markets.serve_with_id(good, Market::open(good)?)?;
         orb.set_object_key_alias(good, &reference)?;

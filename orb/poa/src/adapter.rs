@@ -109,14 +109,13 @@ pub(crate) struct Root {
 ///
 /// ```
 /// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
-/// use spandrel::poa::{LifespanPolicy, WaitForCompletion, EtherealizeObjects};
+/// use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
 /// use spandrel::{Orb, Poa};
 ///
 /// let orb = Orb::builder().build()?;
 /// let root = Poa::root(&orb)?;
-/// let accounts = root.create_poa("accounts", None, [LifespanPolicy::Persistent.into()])?;
-/// accounts.the_poa_manager().activate()?; // its requests run
-/// // accounts.activate(AccountSkeleton::new(servant))? returns a reference.
+/// let accounts = root.child("accounts").persistent().create()?;
+/// // let account: Account = accounts.serve(servant)?; returns a reference.
 /// accounts.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)?;
 /// orb.shutdown()?;
 /// # Ok::<(), spandrel::poa::PoaError>(())
@@ -134,7 +133,7 @@ pub struct Poa {
 /// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
 /// use std::sync::Arc;
 ///
-/// use spandrel::poa::{AdapterActivator, IfMissing, LifespanPolicy};
+/// use spandrel::poa::{AdapterActivator, IfMissing};
 /// use spandrel::{Orb, Poa};
 ///
 /// /// Creates the adapter of each branch for its first request, also after a restart of the server.
@@ -142,8 +141,7 @@ pub struct Poa {
 ///
 /// impl AdapterActivator for Branches {
 ///     fn unknown_adapter(&self, parent: &Poa, name: &str) -> bool {
-///         let manager = parent.the_poa_manager();
-///         let branch = parent.create_poa(name, Some(&manager), [LifespanPolicy::Persistent.into()]);
+///         let branch = parent.child(name).persistent().create();
 ///         branch.is_ok() // The objects of the branch are activated here.
 ///     }
 /// }
@@ -173,7 +171,7 @@ pub trait AdapterActivator: Send + Sync {
 /// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub mod poa { pub use spandrel_poa::*; } pub mod server { pub use spandrel_server::*; } }
 /// use std::sync::Arc;
 ///
-/// use spandrel::poa::{IdAssignmentPolicy, Incarnation, ObjectId, RequestProcessingPolicy, ServantActivator, ServantManager};
+/// use spandrel::poa::{Incarnation, ObjectId, ServantActivator};
 /// use spandrel::server::Servant;
 /// use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 /// # struct Account;
@@ -202,10 +200,7 @@ pub trait AdapterActivator: Send + Sync {
 /// }
 ///
 /// let orb = Orb::builder().build()?;
-/// let policies = [IdAssignmentPolicy::UserId.into(), RequestProcessingPolicy::UseServantManager.into()];
-/// let accounts = Poa::root(&orb)?.create_poa("accounts", None, policies)?;
-/// accounts.set_servant_manager(ServantManager::Activator(Arc::new(Accounts)))?;
-/// accounts.the_poa_manager().activate()?;
+/// let accounts = Poa::root(&orb)?.child("accounts").user_ids().activator(Accounts).create()?;
 /// let object = |id: &str| accounts.create_reference_with_id(&id.into(), "IDL:Bank/Account:1.0");
 /// assert!(!object("ada")?.non_existent()?);
 /// assert!(object("alan")?.non_existent()?);
@@ -241,10 +236,7 @@ pub trait ServantActivator: Send + Sync {
 /// use std::sync::Arc;
 /// use std::time::Instant;
 ///
-/// use spandrel::poa::{
-///     Cookie, IdAssignmentPolicy, Incarnation, ObjectId, RequestProcessingPolicy, ServantLocator, ServantManager,
-///     ServantRetentionPolicy,
-/// };
+/// use spandrel::poa::{Cookie, Incarnation, ObjectId, ServantLocator};
 /// use spandrel::server::Servant;
 /// use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 /// # struct Account;
@@ -277,14 +269,7 @@ pub trait ServantActivator: Send + Sync {
 /// }
 ///
 /// let orb = Orb::builder().build()?;
-/// let policies = [
-///     IdAssignmentPolicy::UserId.into(),
-///     ServantRetentionPolicy::NonRetain.into(),
-///     RequestProcessingPolicy::UseServantManager.into(),
-/// ];
-/// let accounts = Poa::root(&orb)?.create_poa("accounts", None, policies)?;
-/// accounts.set_servant_manager(ServantManager::Locator(Arc::new(Accounts)))?;
-/// accounts.the_poa_manager().activate()?;
+/// let accounts = Poa::root(&orb)?.child("accounts").user_ids().locator(Accounts).create()?;
 /// let object = |id: &str| accounts.create_reference_with_id(&id.into(), "IDL:Bank/Account:1.0");
 /// assert!(!object("ada")?.non_existent()?);
 /// assert!(object("alan")?.non_existent()?);

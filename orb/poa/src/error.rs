@@ -44,7 +44,7 @@ pub enum PoaError {
         adapter: String,
     },
     /// A policy is not valid, or contradicts others (15.3.9.2).
-    #[error("cannot create the adapter `{adapter}`: policy {index} of the list, `{policy}`, is invalid: {reason}")]
+    #[error("cannot create the adapter `{adapter}`: the policy `{policy}` {}: {reason}", clash_text(clash.as_deref()))]
     InvalidPolicy {
         /// The adapter that was to be created.
         adapter: String,
@@ -52,6 +52,8 @@ pub enum PoaError {
         index: u16,
         /// The policy and its value, as `Debug` prints it.
         policy: String,
+        /// The policy that it contradicts, given or the default of its type; `None` if the policy itself is invalid.
+        clash: Option<String>,
         /// The rule that it violates.
         reason: &'static str,
     },
@@ -130,6 +132,11 @@ pub enum PoaError {
     System(#[from] SystemException),
 }
 spandrel_error::debug_as_report!(PoaError);
+
+/// The predicate of an invalid policy.
+fn clash_text(clash: Option<&str>) -> String {
+    clash.map_or_else(|| "is invalid".to_owned(), |other| format!("contradicts `{other}`"))
+}
 
 impl From<PoaError> for SystemException {
     /// For operations that raise system exceptions only: the other errors become OBJ_ADAPTER with their text.
@@ -233,13 +240,13 @@ mod tests {
             ),
             (
                 text(root.create_poa("new", None, [UseDefaultServant.into()])),
-                "cannot create the adapter `RootPOA/new`: policy 0 of the list, `UseDefaultServant`, is invalid: \
+                "cannot create the adapter `RootPOA/new`: the policy `UseDefaultServant` contradicts `UniqueId`: \
                  USE_DEFAULT_SERVANT requires MULTIPLE_ID",
             ),
             (
                 text(root.create_poa("new", None, contradictory)),
-                "cannot create the adapter `RootPOA/new`: policy 1 of the list, `MultipleId`, is invalid: the list \
-                 has an earlier policy of this type",
+                "cannot create the adapter `RootPOA/new`: the policy `MultipleId` contradicts `MultipleId`: an adapter \
+                 has one policy of each type",
             ),
             (
                 text(by_default.servant()),

@@ -7,13 +7,14 @@ use spandrel_orb::{
     AdapterState, Orb, Policy,
     internal::adapter_references::{References, adapter_state_changed},
 };
+use spandrel_server::Servant;
 use spandrel_sync::{
     Arc, Weak,
     atomic::{AtomicBool, Ordering},
 };
 
 use crate::{
-    EtherealizeObjects, PoaError, WaitForCompletion,
+    AdapterActivator, EtherealizeObjects, PoaError, ServantManager, WaitForCompletion,
     adapter::{Adapter, AdapterParameters, Children, Phase, Root},
     adapter_description::NewAdapter,
     adapter_name::full_name_text,
@@ -25,6 +26,14 @@ use crate::{
     orb_handle::OrbHandle,
     policies::{InvalidPolicy, Policies},
 };
+
+/// The application's objects that an adapter has from its creation on.
+#[derive(Default)]
+pub(crate) struct AdapterCallbacks {
+    pub(crate) servant_manager: Option<ServantManager>,
+    pub(crate) default_servant: Option<Arc<dyn Servant>>,
+    pub(crate) activator: Option<Arc<dyn AdapterActivator>>,
+}
 
 /// The id of the root adapter's manager (15.3.2.8).
 pub(crate) const ROOT_MANAGER: &str = "RootPOAManager";
@@ -82,6 +91,7 @@ impl Root {
         name: &str,
         manager: Option<&Arc<Manager>>,
         given: Vec<Policy>,
+        callbacks: AdapterCallbacks,
     ) -> Result<Arc<Adapter>, PoaError> {
         let path = parent.child_path(name);
         let invalid = |invalid: InvalidPolicy| invalid.error(full_name_text(&path), &given);
@@ -108,6 +118,9 @@ impl Root {
         check_new_child(parent, &children_state, name)?;
         let adapter = self.make(Some(Arc::clone(parent)), path, manager, policies, given)?;
         adapter.references.get_or_init(|| references);
+        *adapter.servant_manager.write() = callbacks.servant_manager;
+        *adapter.default_servant.write() = callbacks.default_servant;
+        *adapter.activator.lock() = callbacks.activator;
         children_state.children.insert(name.to_owned(), Arc::clone(&adapter));
         // While an activator sets it up its requests wait (15.3.4.1); afterwards they find it.
         if adapter.policies.is_persistent() && !children_state.activating.contains_key(name) {

@@ -17,7 +17,7 @@
 //! upcalls (`frames`), `deactivation`, the lookup of servants and of adapters, creation and destruction
 //! (`hierarchy`), the release of servants after requests (`servant_release`), and `resolution`, which a request
 //! enters. The tables of object ids are in `demux`. Applications call
-//! `poa`, `activation`, `poa_manager` and `current`.
+//! `poa`, `poa_builder`, `activation`, `poa_manager` and `current`.
 #![forbid(unsafe_code)]
 
 mod activation;
@@ -45,6 +45,7 @@ mod objects;
 mod orb_handle;
 mod parameters;
 mod poa;
+mod poa_builder;
 mod poa_manager;
 mod policies;
 mod resolution;
@@ -52,6 +53,7 @@ mod serial_lock;
 mod servant_in_use;
 mod servant_lookup;
 mod servant_release;
+mod shared_callbacks;
 mod slots;
 mod usage;
 mod waiting;
@@ -65,6 +67,7 @@ pub use manager::State;
 pub use object_id::ObjectId;
 pub use parameters::{EtherealizeObjects, WaitForCompletion};
 pub use poa::IfMissing;
+pub use poa_builder::PoaBuilder;
 pub use poa_manager::{PoaManager, PoaManagerFactory};
 pub use policies::{
     IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,

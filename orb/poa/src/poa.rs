@@ -49,7 +49,7 @@ impl Poa {
     }
 
     /// Creates a child (15.3.9.2). Without a manager it gets one of its own, in the holding state; missing
-    /// policies have their defaults.
+    /// policies have their defaults. [`child`](Self::child) has the policies as methods.
     ///
     /// # Errors
     /// `AdapterAlreadyExists`; `InvalidPolicy`; BAD_INV_ORDER while this adapter is being destroyed,
@@ -61,7 +61,8 @@ impl Poa {
         policies: impl IntoIterator<Item = Policy>,
     ) -> Result<Self, PoaError> {
         let given = policies.into_iter().collect();
-        let adapter = self.root.create(&self.adapter, name, manager.map(|manager| &manager.0), given)?;
+        let adapter =
+            self.root.create(&self.adapter, name, manager.map(|manager| &manager.0), given, Default::default())?;
         Ok(Self { adapter, ..self.clone() })
     }
 

@@ -218,11 +218,23 @@ policies! {
 }
 
 /// The policy of a list that is not valid, or contradicts others.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct InvalidPolicy {
     index: usize,
+    clash: Clash,
     /// The rule that it violates.
     reason: &'static str,
+}
+
+/// The policy that another one contradicts.
+#[derive(Clone, Debug)]
+enum Clash {
+    /// None: the policy itself is not valid.
+    Itself,
+    /// The one with this index in the list.
+    Given(usize),
+    /// The default of a type that the list does not have.
+    Default(Policy),
 }
 
 impl InvalidPolicy {
@@ -232,6 +244,11 @@ impl InvalidPolicy {
             adapter,
             index: u16::try_from(self.index).unwrap_or(u16::MAX),
             policy: format!("{:?}", given[self.index]),
+            clash: match self.clash {
+                Clash::Itself => None,
+                Clash::Given(index) => Some(format!("{:?}", given[index])),
+                Clash::Default(policy) => Some(format!("{policy:?}")),
+            },
             reason: self.reason,
         }
     }
@@ -279,35 +296,39 @@ impl Policies {
         let conflicts = [
             (
                 policies.has_no_servant_source(),
-                [retention, processing],
+                [(retention, ServantRetentionPolicy::POLICY_TYPE), (processing, RequestProcessingPolicy::POLICY_TYPE)],
                 "NON_RETAIN requires USE_DEFAULT_SERVANT or USE_SERVANT_MANAGER",
             ),
             (
                 policies.default_servant_lacks_multiple_id(),
-                [uniqueness, processing],
+                [(uniqueness, IdUniquenessPolicy::POLICY_TYPE), (processing, RequestProcessingPolicy::POLICY_TYPE)],
                 "USE_DEFAULT_SERVANT requires MULTIPLE_ID",
             ),
             (
                 policies.is_implicit() && !policies.assigns_ids(),
-                [assignment, activation],
+                [(assignment, IdAssignmentPolicy::POLICY_TYPE), (activation, ImplicitActivationPolicy::POLICY_TYPE)],
                 "IMPLICIT_ACTIVATION requires SYSTEM_ID",
             ),
             (
                 policies.is_implicit() && !policies.retains(),
-                [retention, activation],
+                [(retention, ServantRetentionPolicy::POLICY_TYPE), (activation, ImplicitActivationPolicy::POLICY_TYPE)],
                 "IMPLICIT_ACTIVATION requires RETAIN",
             ),
             (
                 demux.is_some() && policies.demux == ObjectDemux::Active && !policies.assigns_ids(),
-                [assignment, demux],
+                [(assignment, IdAssignmentPolicy::POLICY_TYPE), (demux, ObjectDemux::POLICY_TYPE)],
                 "active demultiplexing requires SYSTEM_ID",
             ),
         ];
-        // Of two contradictory policies, the later one is reported.
-        let offending = conflicts
-            .into_iter()
-            .filter(|(condition, ..)| *condition)
-            .filter_map(|(_, given, reason)| Some(InvalidPolicy { index: given.into_iter().max()??, reason }));
+        // Of two contradictory policies, the later one is reported, and clashes with the other.
+        let offending = conflicts.into_iter().filter(|(condition, ..)| *condition).filter_map(|(_, pair, reason)| {
+            let [earlier, later] = if pair[0].0 > pair[1].0 { [pair[1], pair[0]] } else { pair };
+            let clash = match earlier.0 {
+                Some(index) => Clash::Given(index),
+                None => Clash::Default(policies.policy(earlier.1)?),
+            };
+            Some(InvalidPolicy { index: later.0?, clash, reason })
+        });
         if let Some(invalid) = offending.min_by_key(|invalid| invalid.index) {
             return Err(invalid);
         }
@@ -390,11 +411,12 @@ fn set<V: PolicyValue + Copy>(
     index: usize,
     policy: &Policy,
 ) -> Result<(), InvalidPolicy> {
-    let invalid = |reason| InvalidPolicy { index, reason };
-    *value = *policy.value().ok_or_else(|| invalid("the number of its type belongs to another policy"))?;
+    let invalid = |clash, reason| InvalidPolicy { index, clash, reason };
+    *value =
+        *policy.value().ok_or_else(|| invalid(Clash::Itself, "the number of its type belongs to another policy"))?;
     match given.replace(index) {
         None => Ok(()),
-        Some(_) => Err(invalid("the list has an earlier policy of this type")),
+        Some(earlier) => Err(invalid(Clash::Given(earlier), "an adapter has one policy of each type")),
     }
 }
 
