@@ -3,6 +3,7 @@
 
 use std::{sync::mpsc, time::Duration};
 
+use spandrel::policy::ReferencePolicies;
 use spandrel::server::{CancellationToken, remaining_time};
 use spandrel::{CompletionStatus, Orb, Poa, SystemException, minor};
 
@@ -34,17 +35,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let reference: Index = Poa::root(&server)?.serve(Archive(sender))?;
 
     let client = Orb::init(std::env::args())?;
-    let object = client.string_to_object(&reference.to_string())?;
+    let index: Index = client.string_to_object(&reference.to_string())?.narrow()?;
 
     // A client with a deadline of one second.
-    let hurried = Index::unchecked_narrow(&object.with_timeout(Some(Duration::from_secs(1))));
+    let hurried = index.with_timeout(Duration::from_secs(1));
     if let Err(exception) = hurried.search("17") {
         println!("17: {}", exception.kind().name());
     }
     println!("{}\n{}", receiver.recv()?, receiver.recv()?);
 
     // A client that cancels its request.
-    let pending = Index::unchecked_narrow(&object).search_async("23");
+    let pending = index.search_async("23");
     println!("{}", receiver.recv()?);
     drop(pending);
     println!("{}", receiver.recv()?);

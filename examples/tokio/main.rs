@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use spandrel::{Orb, Poa};
+use spandrel::{Orb, Poa, policy::ReferencePolicies};
 use tokio::{
     runtime::{Handle, Runtime},
     time,
@@ -49,7 +49,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR_END: several
 
     // ANCHOR: limit
-    let hurried: Station = object.with_timeout(Some(Duration::from_millis(1))).unchecked_narrow();
+    let hurried = station.with_timeout(Duration::from_millis(1));
     let late = hurried.temperature_async("here").await; // the ORB's limit, which the server sees, too
     let dropped = time::timeout(Duration::from_millis(1), station.temperature_async("here")).await; // tokio's
     println!("in time: {}, {}", late.is_ok(), dropped.is_ok());

@@ -373,7 +373,7 @@ pub mod policy {
     pub use spandrel_orb::BidirectionalPolicy;
     #[doc(inline)]
     pub use spandrel_orb::{
-        Policy, PolicyCurrent, PolicyManager, PolicyType, PolicyValue,
+        Policy, PolicyCurrent, PolicyManager, PolicyType, PolicyValue, ReferencePolicies,
         policy::{
             BufferingConstraintPolicy, ConnectionTimeoutPolicy, DeadlineContext, OverrideError, PolicyError,
             PolicyErrorCode, PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,

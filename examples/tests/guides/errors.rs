@@ -1,6 +1,10 @@
 use std::{error::Error, thread, time::Duration};
 
-use spandrel::{CompletionStatus, Orb, SystemException, SystemExceptionKind};
+use spandrel::{
+    CompletionStatus, Orb, SystemException, SystemExceptionKind,
+    poa::LifespanPolicy,
+    policy::{Policy, RebindPolicy, ReferencePolicies, SyncScopePolicy},
+};
 
 use super::{BuyError, Fixture, Market};
 
@@ -84,9 +88,16 @@ fn a_call_that_was_not_executed_is_made_again() -> Result<(), Box<dyn Error>> {
 fn a_limit_of_a_reference_ends_its_calls() -> Result<(), Box<dyn Error>> {
     let fixture = Fixture::new();
     // ANCHOR: limit
-    let hurried: Market = fixture.market.as_object().with_timeout(Some(Duration::from_secs(2))).unchecked_narrow();
+    let hurried = fixture.market.with_timeout(Duration::from_secs(2));
     // ANCHOR_END: limit
-    assert_eq!(hurried.as_object().timeout(), Some(Duration::from_secs(2)));
+    assert_eq!((hurried.timeout(), fixture.market.timeout()), (Some(Duration::from_secs(2)), None));
+    // ANCHOR: policies
+    let certain = hurried.with_sync_scope(SyncScopePolicy::WithTarget).with_rebind(RebindPolicy::NoRebind);
+    // ANCHOR_END: policies
+    assert_eq!(certain.timeout(), Some(Duration::from_secs(2)));
+    let scope = certain.client_policy(Policy::from(SyncScopePolicy::None).policy_type()).expect("a policy");
+    assert_eq!(scope.value(), Some(&SyncScopePolicy::WithTarget));
+    assert!(certain.with_policy(LifespanPolicy::Persistent).is_err(), "a policy of adapters");
     hurried.buy(1, 26_400)?;
     let orb = Orb::init(["program", "-ORBRequestTimeout", "2000"].map(str::to_owned))?;
     orb.string_to_object(&fixture.market.as_object().to_string())?.narrow::<Market>()?.buy(1, 26_400)?;

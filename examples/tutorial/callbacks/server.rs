@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use spandrel::{CompletionStatus, Orb, Poa, SystemException};
+use spandrel::{CompletionStatus, Orb, Poa, SystemException, policy::ReferencePolicies};
 
 spandrel::include_idl!("exchange");
 use exchange::{FeedServant, Listener, MarketServant, Rejected, Trade, market::BuyError};
@@ -22,8 +22,8 @@ impl FeedServant for Feed {
         let nil = || SystemException::bad_param(0, CompletionStatus::No).with_detail("the subscriber is nil");
         let subscriber = subscriber.ok_or_else(nil)?;
         // A client that takes nothing may delay a trade by this time, and not for ever.
-        let patient = subscriber.as_object().with_timeout(Some(Duration::from_secs(1)));
-        self.0.lock().unwrap().push(patient.unchecked_narrow());
+        let patient = subscriber.with_timeout(Duration::from_secs(1));
+        self.0.lock().unwrap().push(patient);
         Ok(())
     }
 }

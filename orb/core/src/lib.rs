@@ -88,7 +88,7 @@ pub use policy::{
 pub use reference::{
     exceptions::{UserException, UserExceptions},
     object::{Interface, ObjectRef},
-    policy_management::{PolicyCurrent, PolicyManager},
+    policy_management::{PolicyCurrent, PolicyManager, ReferencePolicies},
 };
 pub use servant_side::adapter::{
     AdapterDescription, AdapterState, FutureContext, KeptUse, Located, SupportedInterfaces, Target,

@@ -5,7 +5,9 @@ mod call_policies;
 mod current;
 mod earliest_delivery;
 mod manager;
+mod reference_policies;
 
 pub(crate) use call_policies::resolve_policies;
 pub use current::PolicyCurrent;
 pub use manager::PolicyManager;
+pub use reference_policies::ReferencePolicies;
