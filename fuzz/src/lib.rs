@@ -4,6 +4,7 @@
 
 pub mod any;
 pub mod cdr_decode;
+pub mod constraint;
 pub mod differential;
 pub mod giop_cut;
 pub mod giop_ior;
@@ -18,9 +19,10 @@ pub mod xdr;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("any", any::run),
     ("cdr_decode", cdr_decode::run),
+    ("constraint", constraint::run),
     ("differential", differential::run),
     ("giop_cut", giop_cut::run),
     ("giop_ior", giop_ior::run),

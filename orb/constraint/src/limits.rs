@@ -1,0 +1,34 @@
+//! Bounds of texts and evaluations.
+
+/// The most that a text may require of the parser, and an evaluation of the processor.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// The length of a text, in octets (default 65,536).
+    pub length: usize,
+    /// The parentheses that are open at once (default 64). Parser and evaluation use the stack in proportion to it.
+    pub nesting: usize,
+    /// The steps of one evaluation (default 1,000,000): one for each operator and operand, each element of a sequence,
+    /// and each octet of compared and searched texts.
+    pub steps: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { length: 65_536, nesting: 64, steps: 1_000_000 }
+    }
+}
+
+/// A limit of [`Limits`] that was exceeded, with its value.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Limit {
+    /// The text is too long.
+    #[error("the text is longer than {0} octets (limit of length)")]
+    Length(usize),
+    /// Too many parentheses are open at once.
+    #[error("more than {0} parentheses are open at once (limit of nesting)")]
+    Nesting(usize),
+    /// The evaluation takes too long.
+    #[error("the evaluation takes more than {0} steps (limit of steps)")]
+    Steps(u64),
+}
