@@ -5,7 +5,6 @@
  * of calls so far, and exits at the end of its input. Requests that one read brings are answered by one write. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, BUFFER = 16384, BACKLOG = 4096, LONGEST = 4096, STACK = 128 << 10 };
+#include "../loopback.h"
+
+enum { EVENTS = 256, BUFFER = 16384, LONGEST = 4096, STACK = 128 << 10 };
 
 struct connection {
     int fd;
@@ -31,11 +32,6 @@ static long work_nanos;
 static atomic_ulong calls;
 static int epoll_fd;
 static char replies[BUFFER]; /* all zero; any part of it is as good as another */
-
-static void die(const char *what) {
-    perror(what);
-    exit(1);
-}
 
 static long thread_nanos(void) {
     struct timespec time;
@@ -92,18 +88,6 @@ static struct connection *accept_one(int listener, int flags) {
 static void close_connection(struct connection *connection) {
     close(connection->fd); /* which also removes it from epoll */
     free(connection);
-}
-
-static int open_listener(int flags) {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof addr;
-    if (fd < 0 || bind(fd, (struct sockaddr *)&addr, len) < 0 || listen(fd, BACKLOG) < 0 ||
-        getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
-        die("listen");
-    printf("%u\n", ntohs(addr.sin_port));
-    fflush(stdout);
-    return fd;
 }
 
 /* Reads from the parent once; answers each line, and exits at the end. */

@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, BUFFER = 16384, BACKLOG = 4096 };
+#include "../loopback.h"
+
+enum { EVENTS = 256, BUFFER = 16384 };
 
 struct connection {
     int fd;
@@ -27,26 +28,9 @@ static int epoll_fd;
 static int spare_fd; /* closed for a moment when descriptors run out, so that the backlog can be emptied */
 static char buffer[BUFFER];
 
-static void die(const char *what) {
-    perror(what);
-    exit(1);
-}
-
 static int watch(int operation, int fd, unsigned events, void *data) {
     struct epoll_event event = {.events = events, .data.ptr = data};
     return epoll_ctl(epoll_fd, operation, fd, &event);
-}
-
-static int open_listener(void) {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof addr;
-    if (fd < 0 || bind(fd, (struct sockaddr *)&addr, len) < 0 || listen(fd, BACKLOG) < 0 ||
-        getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
-        die("listen");
-    printf("%u\n", ntohs(addr.sin_port));
-    fflush(stdout);
-    return fd;
 }
 
 static void shed(int listener) {
@@ -137,7 +121,7 @@ int main(void) {
     signal(SIGPIPE, SIG_IGN);
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int listener = open_listener();
+    int listener = open_listener(SOCK_NONBLOCK);
     if (watch(EPOLL_CTL_ADD, listener, EPOLLIN, &listener_mark) < 0) die("epoll_ctl");
     if (watch(EPOLL_CTL_ADD, STDIN_FILENO, EPOLLIN, &input_mark) < 0) die("standard input must be a pipe or terminal");
     for (;;) {

@@ -6,6 +6,7 @@ mod plot;
 pub mod report;
 mod results;
 pub(super) mod series;
+mod servers;
 mod settings;
 
 pub use experiment::{Experiment, Subject};

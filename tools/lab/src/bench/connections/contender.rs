@@ -9,10 +9,7 @@ use spandrel::options::Concurrency;
 
 use crate::LabError;
 use crate::bench::by_number::Settings;
-use crate::bench::driver::exchange::{Exchange, REPLY_OCTETS};
-use crate::bench::driver::peers;
-use crate::interop;
-use crate::peer::child::{ChildKind, ChildRole};
+use crate::bench::driver::exchange::Exchange;
 use crate::peer::pair::Launch;
 
 /// A server that is measured.
@@ -33,9 +30,6 @@ pub enum Contender {
     /// JacORB with default settings.
     JacOrb,
 }
-
-/// The program of other ORBs' servers.
-const SERVER: &str = "latency-server";
 
 impl Contender {
     /// The usual ones, the base first.
@@ -60,36 +54,17 @@ impl Contender {
         launch: Launch<'_>,
         plain: &Exchange,
     ) -> Result<Command, String> {
-        let work = settings.work_micros.to_string();
-        let plain_c = |mode: &str| {
-            let mut command = Command::new(peers::find("calls-c", settings.peers.as_deref())?);
-            command.args([mode, &plain.message_octets().to_string(), &REPLY_OCTETS.to_string(), &work]);
-            Ok(command)
-        };
-        let omniorb = |options: &[&str]| {
-            let folder = interop::find("omniorb", &[SERVER], settings.omniorb.as_deref())?;
-            let mut command = Command::new(folder.join(SERVER));
-            command.args(["--work", &work, "-ORBendPoint", "giop:tcp:127.0.0.1:"]).args(options);
-            Ok(command)
-        };
         match self {
-            Self::Epoll => plain_c("epoll"),
-            Self::Threads => plain_c("threads"),
+            Self::Epoll => settings.plain_c("epoll", plain),
+            Self::Threads => settings.plain_c("threads", plain),
             Self::Spandrel(concurrency) => {
                 let option = |concurrency: Concurrency| ["-ORBConcurrency".to_owned(), concurrency.to_string()];
                 let options = concurrency.map(option).into_iter().flatten().collect();
-                let work_micros = settings.work_micros;
-                let kind = ChildKind::CallsServer { options, work_micros, is_asynchronous: false };
-                Ok(launch(&ChildRole { kind, core: None }))
+                Ok(settings.spandrel(launch, options, false))
             }
-            Self::OmniOrb => omniorb(&[]),
-            Self::OmniOrbPool => omniorb(&["-ORBthreadPerConnectionPolicy", "0"]),
-            Self::JacOrb => {
-                let folder = interop::find("jacorb", &[SERVER], settings.jacorb.as_deref())?;
-                let mut command = Command::new(folder.join(SERVER));
-                command.args(["--work", &work]);
-                Ok(command)
-            }
+            Self::OmniOrb => settings.omniorb(&[], &[]),
+            Self::OmniOrbPool => settings.omniorb(&["-ORBthreadPerConnectionPolicy", "0"], &[]),
+            Self::JacOrb => settings.jacorb(&[]),
         }
     }
 }

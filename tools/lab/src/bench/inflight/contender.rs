@@ -6,8 +6,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::by_number::Settings;
-use crate::bench::driver::exchange::{Exchange, REPLY_OCTETS};
-use crate::bench::driver::peers;
+use crate::bench::driver::exchange::Exchange;
 use crate::interop;
 use crate::peer::child::{ChildKind, ChildRole};
 use crate::peer::pair::Launch;
@@ -36,7 +35,6 @@ pub enum Contender {
     Tonic,
 }
 
-const SERVER: &str = "latency-server";
 const CLIENT: &str = "inflight-client";
 
 named!(Contender, "client and server");
@@ -67,34 +65,16 @@ impl Contender {
         launch: Launch<'_>,
         plain: &Exchange,
     ) -> Result<Command, String> {
-        let work = settings.work_micros.to_string();
-        let ours = |is_asynchronous| {
-            let work_micros = settings.work_micros;
-            let kind = ChildKind::CallsServer { options: Vec::new(), work_micros, is_asynchronous };
-            Ok(launch(&ChildRole { kind, core: None }))
-        };
         match self {
-            Self::C => {
-                let mut command = Command::new(peers::find("calls-c", settings.peers.as_deref())?);
-                command.args(["epoll", &plain.message_octets().to_string(), &REPLY_OCTETS.to_string(), &work]);
-                Ok(command)
-            }
-            Self::Spandrel => ours(false),
-            Self::SpandrelAsync => ours(true),
-            Self::OmniOrb => {
-                let mut command = Command::new(self.interop(settings.omniorb.as_deref())?.join(SERVER));
-                command.args(["--work", &work, "-ORBendPoint", "giop:tcp:127.0.0.1:"]);
-                Ok(command)
-            }
-            Self::JacOrb => {
-                let mut command = Command::new(self.interop(settings.jacorb.as_deref())?.join(SERVER));
-                command.args(["--work", &work]);
-                Ok(command)
-            }
+            Self::C => settings.plain_c("epoll", plain),
+            Self::Spandrel => Ok(settings.spandrel(launch, Vec::new(), false)),
+            Self::SpandrelAsync => Ok(settings.spandrel(launch, Vec::new(), true)),
+            Self::OmniOrb => settings.omniorb(&[], &[CLIENT]),
+            Self::JacOrb => settings.jacorb(&[CLIENT]),
             Self::SpandrelTokio | Self::Tonic => {
                 let mut command = Command::new(over_tokio(settings.peers.as_deref())?);
                 let role = if self == Self::Tonic { "tonic-server" } else { "spandrel-server" };
-                command.args([role, &work]);
+                command.args([role, &settings.work_micros.to_string()]);
                 Ok(command)
             }
         }
@@ -132,7 +112,7 @@ impl Contender {
     }
 
     fn interop(self, folder: Option<&Path>) -> Result<PathBuf, String> {
-        interop::find(self.name(), &[SERVER, CLIENT], folder)
+        interop::find(self.name(), &[CLIENT], folder)
     }
 }
 

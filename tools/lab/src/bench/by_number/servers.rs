@@ -1,0 +1,53 @@
+//! The commands that start the servers of a series, without a core; or the reasons why there are none.
+
+use std::process::Command;
+
+use super::Settings;
+use crate::bench::driver::exchange::{Exchange, REPLY_OCTETS};
+use crate::bench::driver::peers;
+use crate::interop;
+use crate::peer::child::{ChildKind, ChildRole};
+use crate::peer::pair::Launch;
+
+/// The program of other ORBs' servers.
+const SERVER: &str = "latency-server";
+
+impl<C> Settings<C> {
+    /// A server of plain C: `epoll` or `threads`.
+    pub(in crate::bench) fn plain_c(&self, mode: &str, plain: &Exchange) -> Result<Command, String> {
+        let mut command = Command::new(peers::find("calls-c", self.peers.as_deref())?);
+        command.args([mode, &plain.message_octets().to_string(), &REPLY_OCTETS.to_string()]).arg(self.work());
+        Ok(command)
+    }
+
+    /// A server of our ORB with these options.
+    pub(in crate::bench) fn spandrel(
+        &self,
+        launch: Launch<'_>,
+        options: Vec<String>,
+        is_asynchronous: bool,
+    ) -> Command {
+        let kind = ChildKind::CallsServer { options, work_micros: self.work_micros, is_asynchronous };
+        launch(&ChildRole { kind, core: None })
+    }
+
+    /// omniORB's server with these options. The folder also has the programs `others`.
+    pub(in crate::bench) fn omniorb(&self, options: &[&str], others: &[&str]) -> Result<Command, String> {
+        let folder = interop::find("omniorb", &[&[SERVER], others].concat(), self.omniorb.as_deref())?;
+        let mut command = Command::new(folder.join(SERVER));
+        command.arg("--work").arg(self.work()).args(["-ORBendPoint", "giop:tcp:127.0.0.1:"]).args(options);
+        Ok(command)
+    }
+
+    /// JacORB's server. The folder also has the programs `others`.
+    pub(in crate::bench) fn jacorb(&self, others: &[&str]) -> Result<Command, String> {
+        let folder = interop::find("jacorb", &[&[SERVER], others].concat(), self.jacorb.as_deref())?;
+        let mut command = Command::new(folder.join(SERVER));
+        command.arg("--work").arg(self.work());
+        Ok(command)
+    }
+
+    fn work(&self) -> String {
+        self.work_micros.to_string()
+    }
+}
