@@ -34,7 +34,7 @@ pub use classify::{Incoming, Role, Violation, classify};
 pub use client::{Abandoned, CallEntry, ClientHalf};
 pub use loss::{CallFailure, ConnectionEnd, EndCause, LossConsequence, RequestLoss, WriteFailure, Written};
 pub use reader_word::ReaderWord;
-pub use sending::{SendHalf, SentContexts, WritePhase};
+pub use sending::{MOST_APPENDED, SendHalf, SentContexts, WritePhase};
 pub use server::{CancelledRequests, RequestKey, ServerHalf, agree_on_code_sets};
 pub use server_phase::{ReadSide, ServerPhase, WriteSide};
 pub use service_mode::{Busyness, ServiceMode, ServiceModeRule};

@@ -2,6 +2,13 @@
 
 use spandrel_giop::MessageType;
 
+/// The most octets of requests that are appended, so that they leave in one write. The next request is written with
+/// them at once.
+pub const MOST_APPENDED: usize = 16 << 10;
+
+/// With so many other calls in flight, a request is appended.
+const APPENDS_FROM: usize = 2;
+
 /// How far the write side has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WritePhase {
@@ -26,6 +33,7 @@ pub enum WritePhase {
 /// | event | Open | Partial | Cut | CloseSent | Shut |
 /// | --- | --- | --- | --- | --- | --- |
 /// | [`may_write`](Self::may_write) | yes | yes, after the rest | no | no | no |
+/// | [`appends`](Self::appends) | with other calls in flight | so | no | no | no |
 /// | [`close`](Self::close) | CloseSent | refused | refused | refused | refused |
 /// | [`report_error`](Self::report_error) | Cut | refused | refused | refused | refused |
 /// | [`cut`](Self::cut) | Cut | Cut | Cut | Cut | Shut |
@@ -63,6 +71,22 @@ impl SendHalf {
     #[must_use]
     pub fn may_write(self) -> bool {
         matches!(self.end, WriteEnd::None)
+    }
+
+    /// Whether a request is appended to those that the reactor writes together after it has delivered replies.
+    /// Otherwise it is written at once: with few calls in flight there is nothing to share a write with.
+    ///
+    /// `others`: the other calls in flight. `appended`: the octets that wait already. `len`: those of the request.
+    #[must_use]
+    pub fn appends(self, others: usize, appended: usize, len: usize) -> bool {
+        self.may_write() && Self::may_append(others) && appended.saturating_add(len) <= MOST_APPENDED
+    }
+
+    /// Whether so many other calls are in flight that a request [may be appended](Self::appends).
+    #[inline]
+    #[must_use]
+    pub fn may_append(others: usize) -> bool {
+        others >= APPENDS_FROM
     }
 
     /// Ends writing in an orderly way. Returns the message to be written, unless others wait or nothing may
@@ -175,6 +199,18 @@ mod tests {
         for (phase, half, waits) in halves() {
             assert_eq!(half.phase(waits), phase);
             assert_eq!(half.may_write(), matches!(phase, WritePhase::Open | WritePhase::Partial), "{phase:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_appended_while_two_others_are_in_flight_up_to_the_bound() {
+        for (phase, half, _) in halves() {
+            let may_write = half.may_write();
+            for others in 0..4 {
+                assert_eq!(half.appends(others, 0, 100), may_write && others >= 2, "{phase:?}, {others}");
+            }
+            assert_eq!(half.appends(2, MOST_APPENDED - 100, 100), may_write, "{phase:?}");
+            assert!(!half.appends(2, MOST_APPENDED - 100, 101) && !half.appends(2, usize::MAX, usize::MAX));
         }
     }
 

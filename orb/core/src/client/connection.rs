@@ -32,7 +32,7 @@ use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 #[cfg(feature = "asynchronous")]
 pub use async_calls::{AdoptedReader, CallbackDispatcher};
 #[cfg(feature = "asynchronous")]
-pub(crate) use async_calls::{OneWayBuffer, ReactorRegistration, UnsentKind, plug_in, serve_ready, write_ready};
+pub(crate) use async_calls::{OneWayBuffer, ReactorRegistration, UnsentKind, plug_in, serve_ready, wake, write_ready};
 pub(super) use async_side::has_async_calls;
 use async_side::{ASYNC_SIDE, AsyncSide, AsyncState};
 use closing::CloseOnPanic;
@@ -217,6 +217,7 @@ impl ClientConnection {
             && !self.is_retired()
             && let Some(writer) = self.writer.try_lock()
             && !writer.has_unsent()
+            && !self.has_queued()
             && let Some(reader) = pending.reader.take()
         {
             drop(pending);
@@ -251,7 +252,9 @@ impl ClientConnection {
         request: &Encoder<'_>,
         deadline: Option<&Deadline>,
     ) -> Result<Reply, CallFailure> {
-        let sent = writer.send(self, request, deadline);
+        // Alone: while the only reader writes, it must not write the requests that others queue meanwhile. Their replies
+        // could fill the connection.
+        let sent = writer.send_alone(self, request, deadline);
         drop(writer);
         let outcome = match sent {
             Ok(()) => self.read_until_reply(&mut reader, request_id, deadline),
@@ -343,20 +346,28 @@ impl ClientConnection {
         drop(pending);
         let Some(mut reader) = reader else { return !self.is_retired() };
         let guard = CloseOnPanic(self);
-        let outcome = self.read_available(&mut reader, MOST_MESSAGES).map_err(|end| self.close(end));
+        let outcome = self.read_available(&mut reader, MOST_MESSAGES, || {}).map_err(|end| self.close(end));
         drop(guard);
         self.return_reader(reader, None, !matches!(outcome, Ok(false)));
         outcome.is_ok()
     }
 
     /// Reads the messages that have arrived, at most so many, and delivers the replies. Returns whether these were
-    /// all; otherwise the reader may have buffered further ones.
-    fn read_available(&self, reader: &mut MessageReader, most: usize) -> Result<bool, ConnectionEnd> {
+    /// all; otherwise the reader may have buffered further ones. `end_read` runs after the last whole message of a read.
+    fn read_available(
+        &self,
+        reader: &mut MessageReader,
+        most: usize,
+        end_read: impl Fn(),
+    ) -> Result<bool, ConnectionEnd> {
         for _ in 0..most {
             match reader.next_ready(&*self.transport) {
                 Ok(Some(message)) => {
                     if let Some(reply) = self.parse_message(message)? {
                         self.deliver(reply);
+                    }
+                    if reader.is_drained() {
+                        end_read();
                     }
                 }
                 Ok(None) => return Ok(true),
@@ -430,10 +441,17 @@ impl ClientConnection {
     /// Whether it may be closed once no call uses it: not with unwritten messages, nor if it is adopted or
     /// the peer may send requests over it.
     pub(crate) fn may_be_closed(&self) -> bool {
-        if self.writer.try_lock().is_none_or(|writer| writer.has_unsent() && !self.is_retired()) {
+        let has_unsent = |writer: MutexGuard<'_, Writer>| writer.has_unsent() || self.has_queued();
+        if self.writer.try_lock().is_none_or(|writer| has_unsent(writer) && !self.is_retired()) {
             return false;
         }
         !self.is_adopted() && !self.accepts_callbacks()
+    }
+
+    /// Whether messages are queued, which come before those of the threads that write now.
+    #[inline]
+    fn has_queued(&self) -> bool {
+        self.async_side().is_some_and(|side| side.has_queued(self))
     }
 
     /// The asynchronous side, if the connection has a state for it.

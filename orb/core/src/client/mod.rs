@@ -46,7 +46,7 @@ pub(crate) use settings::{Buffering, ClientSettings, WriteLimits};
 #[cfg(feature = "asynchronous")]
 pub(crate) use {
     client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, cancelled, is_client_reactor_thread},
-    connection::{OneWayBuffer, UnsentKind, plug_in},
+    connection::{OneWayBuffer, UnsentKind, plug_in, wake},
     peer::{LeaseResult, batches::first_failure},
 };
 

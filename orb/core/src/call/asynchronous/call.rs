@@ -11,14 +11,13 @@ mod polling;
 
 use std::{
     borrow::Cow,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::Weak,
     task::{Poll, Waker},
 };
 
 use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException, minor};
 use spandrel_sync::time::Instant;
-use spandrel_sync::{Arc, Mutex, held};
+use spandrel_sync::{Arc, Mutex};
 use spandrel_transport::Deadline;
 
 use super::arguments::Arguments;
@@ -26,7 +25,7 @@ use crate::call::timer::TimerFuture;
 use crate::{
     ObjectRef,
     call::invocation::{ClientPoints, Invocation, InvocationState},
-    client::{CallFailure, ExpiryReason, Lease, Peer, Reply, ReplyReceiver, TimedCall, TimedCallId},
+    client::{CallFailure, ExpiryReason, Lease, Peer, Reply, ReplyReceiver, TimedCall, TimedCallId, wake},
     diagnostics::{CallOutcome, ObservedCall},
     orb::process_is_a_copy,
     reference::object::Forward,
@@ -306,12 +305,7 @@ impl Call {
             self.object.orb().client_reactor().unregister(call_id);
         }
         if let Some(waker) = waker {
-            held::assert_none("a waker");
-            // A waker runs the executor's code, and this thread may be reading for other calls.
-            let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-            if woken.is_err() {
-                tracing::error!(operation = &*self.operation, "a waker panicked");
-            }
+            wake(waker);
         }
     }
 

@@ -5,6 +5,13 @@
 //! Nothing here waits. Octets that the transport does not take at once stay with the connection, and are
 //! written before all later messages.
 //!
+//! With several calls in flight a request is appended ([`SendHalf::appends`]): the reactor writes all of them together,
+//! after it has delivered the replies that it has read. Each queued message makes the registration want output, and only
+//! the reactor takes that back once the queue is empty: so the reactor writes what no other thread has written.
+//! A thread that writes a message of its own writes the queue first, except the one that has the reader role as well
+//! (`call_exclusive`). That thread must write only its own request: the replies to others could fill the connection while
+//! it waits for room. Requests are queued behind it.
+//!
 //! No receiver is notified while a lock is held: it may call again at once.
 //!
 //! At most `-ORBBufferLimit` octets and `-ORBPendingRequests` requests wait for a server that does not read
@@ -13,7 +20,11 @@
 mod bidirectional;
 mod one_way_buffer;
 mod registration;
+mod run;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
 mod unsent;
+mod wake_batch;
 
 use std::{io, sync::OnceLock};
 
@@ -33,8 +44,10 @@ pub use bidirectional::{AdoptedReader, CallbackDispatcher};
 pub(crate) use one_way_buffer::OneWayBuffer;
 use registration::{MOST_AT_ONCE, Registration, WRITER_LOCK_TIMEOUT};
 pub(crate) use registration::{ReactorRegistration, serve_ready, write_ready};
+use run::Run;
 pub(crate) use unsent::UnsentKind;
 use unsent::{Unsent, UnsentMessage, WriteQueue};
+pub(crate) use wake_batch::wake;
 
 /// The most messages that may be queued when another one without a waiting call is written.
 const MAX_UNTRACKED: usize = 1024;
@@ -95,22 +108,33 @@ impl AsyncSide for AsyncCalls {
         unsent.downcast_ref().is_some_and(|unsent: &Unsent| unsent.rest.is_some())
     }
 
+    fn has_queued(&self, connection: &ClientConnection) -> bool {
+        let state = connection.async_state();
+        // A thread tells of output after it has queued its message.
+        state.registration.wants_output() && !state.write_queue.lock().messages.is_empty()
+    }
+
     fn send_first(
         &self,
         connection: &ClientConnection,
-        (unsent, half): (&mut AsyncState, &mut SendHalf),
+        unsent: &mut Option<AsyncState>,
         message: &Encoder<'_>,
         update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<bool> {
-        let Some(unsent) = unsent.downcast_mut::<Unsent>() else { return Ok(false) };
-        match &mut unsent.rest {
-            Some(batch) if batch.is_batch() && message.position() <= connection.fragment_size => {
-                let sent = OneWayBuffer::of(connection).send_after(unsent, message, update_timeout);
-                sent.inspect_err(|_| half.cut()).map(|()| true)
+        let is_queued = self.has_queued(connection);
+        if let Some(unsent) = Unsent::find(unsent) {
+            match &mut unsent.rest {
+                Some(batch) if batch.is_batch() && message.position() <= connection.fragment_size && !is_queued => {
+                    return OneWayBuffer::of(connection).send_after(unsent, message, update_timeout).map(|()| true);
+                }
+                Some(rest) => rest.write_whole(connection, update_timeout)?,
+                None => {}
             }
-            Some(rest) => rest.write_whole(connection, update_timeout).map(|()| false),
-            None => Ok(false),
         }
+        if is_queued {
+            connection.write_queue_whole(Unsent::get_or_make(unsent), update_timeout)?;
+        }
+        Ok(false)
     }
 
     fn write_failed(&self, connection: &ClientConnection) {
@@ -183,10 +207,12 @@ impl ClientConnection {
     ) -> Result<(), CallFailure> {
         // Made before the call has an entry: a thread that ends the connection fails the calls only if there is one.
         self.async_state();
+        let others;
         {
             let mut pending = self.pending.lock();
             pending.half.check_open()?;
-            if pending.half.pending() >= bounds.requests {
+            others = pending.half.pending();
+            if others >= bounds.requests {
                 return Err(self.too_many_pending(bounds.requests));
             }
             let begun = pending.half.begin(request_id, receiver.into());
@@ -196,7 +222,29 @@ impl ClientConnection {
             }
         }
         self.async_state().registration.update_interest(true);
+        if kind == UnsentKind::TwoWay
+            && SendHalf::may_append(others)
+            && self.append(request_id, request, others, bounds.octets)
+        {
+            return Ok(());
+        }
         self.write_or_queue(request_id, request, kind, bounds.octets, None)
+    }
+
+    /// Appends a request to those that the reactor writes together, if that is so with `others` in flight.
+    fn append(&self, request_id: u32, request: &Encoder<'_>, others: usize, limit: usize) -> bool {
+        let len = request.position();
+        let appended = self.async_state().write_queue.lock().octets;
+        if len > self.fragment_size || self.is_retired() || appended.saturating_add(len) > limit {
+            return false;
+        }
+        // Another thread that writes is followed by what is queued.
+        let appends = self.writer.try_lock().is_none_or(|writer| writer.half.appends(others, appended, len));
+        if !appends {
+            return false;
+        }
+        // As far as the write side was open just now; it fails what is queued when it ends.
+        self.queue(UnsentMessage::new(request_id, request, None, 0, UnsentKind::TwoWay), limit).is_ok()
     }
 
     /// Writes as much as the transport takes without waiting, and leaves the rest to the reactor. Fails if
@@ -227,9 +275,25 @@ impl ClientConnection {
             drop(writer);
             return self.refuse(request_id, |this| this.write_failed(io::ErrorKind::NotConnected.into()));
         }
-        if writer.has_unsent() || !self.async_state().write_queue.lock().messages.is_empty() {
+        if writer.has_unsent() {
             drop(writer);
             return queue();
+        }
+        let is_next = if self.has_queued() { self.write_queue_ready(&mut writer) } else { Ok(true) };
+        match is_next {
+            Ok(true) => {}
+            Ok(false) => {
+                drop(writer);
+                return queue();
+            }
+            Err(error) => {
+                drop(writer);
+                if kind != UnsentKind::Untracked {
+                    self.mark_written(request_id, Written::Partly);
+                }
+                self.end_with_peer_reason(error);
+                return Ok(());
+            }
         }
         let (sent, len) = match &fragments {
             None => (self.transport.try_send_v(&message.parts()), message.position()),
@@ -264,6 +328,57 @@ impl ClientConnection {
                 }
                 self.end_with_peer_reason(error);
                 Ok(())
+            }
+        }
+    }
+
+    /// Writes the queued messages without waiting, before one that this thread writes. Returns whether the transport
+    /// has taken all of them.
+    fn write_queue_ready(&self, writer: &mut Writer) -> io::Result<bool> {
+        let write_queue = &self.async_state().write_queue;
+        loop {
+            let mut run = Run::take(write_queue);
+            if !run.has_unwritten() {
+                run.put_back(write_queue);
+                return Ok(true);
+            }
+            let sent = run.write(self, |parts| self.transport.try_send_v(parts));
+            let unsent = Unsent::get_or_make(&mut writer.unsent);
+            run.settle(unsent, &self.statistics);
+            let is_partial = unsent.rest.is_some();
+            run.put_back(write_queue);
+            match sent {
+                Ok(()) if is_partial => return Ok(false),
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => {
+                    writer.half.cut();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Writes the queued messages, by a thread that waits for room to write a message of its own.
+    fn write_queue_whole(
+        &self,
+        unsent: &mut Unsent,
+        update_timeout: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let write_queue = &self.async_state().write_queue;
+        loop {
+            let mut run = Run::take(write_queue);
+            let had_unwritten = run.has_unwritten();
+            let mut sent = Ok(());
+            while sent.is_ok() && run.has_unwritten() {
+                sent = update_timeout().and_then(|()| run.write(self, |parts| self.transport.send_v(parts)));
+            }
+            if sent.is_ok() {
+                run.settle(unsent, &self.statistics);
+            }
+            run.put_back(write_queue);
+            if sent.is_err() || !had_unwritten {
+                return sent;
             }
         }
     }
@@ -331,7 +446,7 @@ impl ClientConnection {
             return self.fail_unsent();
         };
         let guard = CloseOnPanic(self);
-        let sent = self.read_available(&mut reader, MOST_AT_ONCE);
+        let sent = self.read_available(&mut reader, MOST_AT_ONCE, || {});
         drop(guard);
         let end = sent.err().unwrap_or_else(|| {
             let exception = SystemException::comm_failure(0, CompletionStatus::Maybe)

@@ -6,7 +6,6 @@
 use std::{any::Any, fmt, io, sync::OnceLock};
 
 use spandrel_cdr::Encoder;
-use spandrel_connection::SendHalf;
 use spandrel_giop::Message;
 use spandrel_sync::MutexGuard;
 
@@ -52,12 +51,18 @@ pub(super) trait AsyncSide: Send + Sync + fmt::Debug {
     /// Whether a message was accepted before that comes first.
     fn has_unsent(&self, unsent: &AsyncState) -> bool;
 
-    /// Writes the message that comes first, before `message` or with it. Returns whether `message` is written,
-    /// too.
+    /// Whether messages are queued.
+    fn has_queued(&self, connection: &ClientConnection) -> bool;
+
+    /// Writes the messages that come first and those that are queued, before `message` or with it. Returns whether
+    /// `message` is written, too. The reader is not with this thread, so that the replies to queued requests are read.
+    ///
+    /// # Errors
+    /// Those of the transport. Once `update_timeout` has succeeded, a message may have been written in part.
     fn send_first(
         &self,
         connection: &ClientConnection,
-        write_side: (&mut AsyncState, &mut SendHalf),
+        unsent: &mut Option<AsyncState>,
         message: &Encoder<'_>,
         update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<bool>;

@@ -63,7 +63,7 @@ impl ClientConnection {
         if self.is_retired() {
             return;
         }
-        let waits = writer.has_unsent();
+        let waits = writer.has_unsent() || self.has_queued();
         let Some(close_connection) = writer.half.close(waits) else { return };
         self.retire();
         let close_connection = bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, close_connection);

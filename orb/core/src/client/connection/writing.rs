@@ -8,7 +8,7 @@ use spandrel_giop::Fragments;
 use spandrel_sync::MutexGuard;
 use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_slices};
 
-use super::{ASYNC_SIDE, AsyncState, ClientConnection};
+use super::{ASYNC_SIDE, AsyncSide, AsyncState, ClientConnection};
 
 /// The state of the write side, for the thread that holds its lock.
 #[derive(Debug, Default)]
@@ -58,8 +58,30 @@ impl Writer {
         writer.send(connection, request, deadline)
     }
 
+    /// Sends a message after those that come first and those that are queued.
     pub(super) fn send(
         &mut self,
+        connection: &ClientConnection,
+        message: &Encoder<'_>,
+        deadline: Option<&Deadline>,
+    ) -> io::Result<()> {
+        self.send_after(connection.async_side(), connection, message, deadline)
+    }
+
+    /// Sends a message by itself. Nothing [comes first](Self::has_unsent); what other threads queue meanwhile follows.
+    pub(super) fn send_alone(
+        &mut self,
+        connection: &ClientConnection,
+        message: &Encoder<'_>,
+        deadline: Option<&Deadline>,
+    ) -> io::Result<()> {
+        self.send_after(None, connection, message, deadline)
+    }
+
+    /// Sends a message after the messages of `side`, if there is one.
+    fn send_after(
+        &mut self,
+        side: Option<&dyn AsyncSide>,
         connection: &ClientConnection,
         message: &Encoder<'_>,
         deadline: Option<&Deadline>,
@@ -74,8 +96,8 @@ impl Writer {
             has_begun |= result.is_ok();
             result
         };
-        let before = match unsent.as_mut().zip(ASYNC_SIDE.get()) {
-            Some((unsent, side)) => side.send_first(connection, (unsent, half), message, &mut update_timeout),
+        let before = match side {
+            Some(side) => side.send_first(connection, unsent, message, &mut update_timeout),
             None => Ok(false),
         };
         let sent = before.and_then(|is_sent| match connection.send_fragmented {

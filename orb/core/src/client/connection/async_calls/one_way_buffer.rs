@@ -17,7 +17,7 @@ use spandrel_sync::{Arc, Weak, time::Instant};
 use spandrel_transport::{Deadline, is_timeout};
 
 use super::super::writing::update_timeout;
-use super::{CallFailure, ClientConnection, Unsent, UnsentMessage, Writer};
+use super::{CallFailure, ClientConnection, Unsent, UnsentMessage, Writer, unsent::Batching};
 use crate::{
     client::{
         Buffering,
@@ -111,6 +111,7 @@ impl<'c> OneWayBuffer<'c> {
         let Writer { unsent, half, .. } = writer;
         let Unsent { rest, batching } = Unsent::get_or_make(unsent);
         match rest {
+            None if self.connection.async_state().registration.wants_output() => self.queue(batching, request, limit),
             None => self.begin_batch(writer, request, buffering),
             Some(batch) if batch.is_batch() => {
                 if batch.unwritten() + len <= buffering.octets && batch.messages + 1 < buffering.messages {
@@ -134,14 +135,15 @@ impl<'c> OneWayBuffer<'c> {
                 }
                 Ok(())
             }
-            // The message of an asynchronous call, which the reactor writes. The one-way is queued behind it
-            // and the others.
-            Some(_) => {
-                let mut message = batching.begin(request, 0, &self.connection.statistics);
-                message.request_id = self.connection.request_id();
-                self.connection.queue(message, limit).map_err(Refusal::Full)
-            }
+            Some(_) => self.queue(batching, request, limit),
         }
+    }
+
+    /// Queues a one-way behind the messages of asynchronous calls, which the reactor writes.
+    fn queue(&self, batching: &mut Batching, request: &Encoder<'_>, limit: usize) -> Result<(), Refusal> {
+        let mut message = batching.begin(request, 0, &self.connection.statistics);
+        message.request_id = self.connection.request_id();
+        self.connection.queue(message, limit).map_err(Refusal::Full)
     }
 
     /// Handles the first one-way of a batch, or one after a pause.

@@ -4,19 +4,23 @@ use std::{fmt, io, time::Duration};
 
 use spandrel_ipc::Interest;
 use spandrel_sync::{
-    Arc, Mutex,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicU8, Ordering},
 };
 
 use super::{
     super::{ClientConnection, CloseOnPanic, Writer},
-    Unsent, UnsentKind, UnsentMessage, WriteQueue,
+    Unsent, UnsentKind, WriteQueue,
+    run::Run,
+    wake_batch::WakeBatch,
 };
 
 /// In `wanted_interest`: replies are to be read.
 const INPUT: u8 = 1;
 /// In `wanted_interest`: requests are to be written.
 const OUTPUT: u8 = 2;
+/// In `wanted_interest`: the reactor delivers replies, and looks at [`OUTPUT`] afterwards.
+const IN_TURN: u8 = 4;
 
 /// The most messages that the reactor reads from one connection before it serves others: a server may send without
 /// end.
@@ -61,9 +65,12 @@ impl Registration {
         register: impl FnOnce() -> io::Result<Arc<dyn ReactorRegistration>>,
     ) -> io::Result<()> {
         let mut state = self.state.lock();
-        if state.registration.is_none() {
-            state.registration = Some(register()?);
+        if state.registration.is_some() {
+            return Ok(());
         }
+        state.registration = Some(register()?);
+        drop(state);
+        self.update_interest(true);
         Ok(())
     }
 
@@ -80,9 +87,21 @@ impl Registration {
         self.wanted_interest.load(Ordering::SeqCst) & OUTPUT != 0
     }
 
+    /// Has the reactor write what was queued. Without a change, it was told before or will look.
     pub(super) fn want_output(&self) {
-        self.wanted_interest.fetch_or(OUTPUT, Ordering::SeqCst);
-        self.update_interest(true);
+        if self.wanted_interest.fetch_or(OUTPUT, Ordering::SeqCst) & (OUTPUT | IN_TURN) == 0 {
+            self.update_interest(true);
+        }
+    }
+
+    /// Begins a turn of the reactor: until its end, it need not be told of output.
+    fn begin_turn(&self) {
+        self.wanted_interest.fetch_or(IN_TURN, Ordering::SeqCst);
+    }
+
+    /// Ends the turn. Returns whether something is to be written.
+    fn end_turn(&self) -> bool {
+        self.wanted_interest.fetch_and(!IN_TURN, Ordering::SeqCst) & OUTPUT != 0
     }
 
     /// Adds reading to the interest. The caller holds the lock under which it has seen the idle reader.
@@ -94,27 +113,36 @@ impl Registration {
     pub(super) fn update_interest(&self, is_drained: bool) {
         let mut state = self.state.lock();
         // Loaded under the lock, so that the last caller passes the newest value.
-        let wanted_interest = self.wanted_interest.load(Ordering::SeqCst);
+        let mut wanted_interest = self.wanted_interest.load(Ordering::SeqCst);
+        if wanted_interest & IN_TURN != 0 {
+            // The end of the turn looks whether there is output.
+            wanted_interest = wanted_interest & INPUT | state.reported_interest & OUTPUT;
+        }
+        let is_changed = state.reported_interest != wanted_interest;
+        let is_readable = !is_drained && wanted_interest & INPUT != 0;
+        if !is_changed && !is_readable {
+            return;
+        }
         let Some(registration) = state.registration.clone() else { return };
-        if state.reported_interest != wanted_interest {
+        if is_changed {
             state.reported_interest = wanted_interest;
             registration.wait_for(interest(wanted_interest));
         }
-        if !is_drained && wanted_interest & INPUT != 0 {
+        if is_readable {
             registration.mark_readable();
         }
     }
 
-    /// Removes the next message to be written. Without any, the reactor no longer waits for output.
-    fn next_unsent(&self, write_queue: &Mutex<WriteQueue>) -> Option<UnsentMessage> {
-        let next = write_queue.lock().pop();
-        if next.is_some() {
+    /// Removes the next messages to be written. Without any, the reactor no longer waits for output.
+    fn next_run(&self, write_queue: &Mutex<WriteQueue>) -> Run {
+        let next = Run::take(write_queue);
+        if !next.is_empty() {
             return next;
         }
         self.wanted_interest.fetch_and(!OUTPUT, Ordering::SeqCst);
         // Checked after the interest was removed: a thread adds its message before the interest.
-        let late = write_queue.lock().pop();
-        if late.is_some() {
+        let late = Run::take(write_queue);
+        if !late.is_empty() {
             self.wanted_interest.fetch_or(OUTPUT, Ordering::SeqCst);
         }
         self.update_interest(true);
@@ -138,31 +166,68 @@ pub(crate) fn serve_ready(connection: &ClientConnection) -> bool {
         return true;
     };
     drop(pending);
+    registration.begin_turn();
     let guard = CloseOnPanic(connection);
-    let has_taken_all = connection.read_available(&mut reader, MOST_AT_ONCE).map_err(|end| connection.close(end));
+    let wakes = WakeBatch::begin(connection);
+    let has_taken_all = connection.read_available(&mut reader, MOST_AT_ONCE, || wakes.wake_all());
+    drop(wakes);
+    let has_taken_all = has_taken_all.map_err(|end| connection.close(end));
     drop(guard);
     connection.return_reader(reader, None, true);
-    if matches!(has_taken_all, Ok(false)) {
-        // The reactor calls again, after it has served others.
-        registration.update_interest(false);
+    // A thread that writes is not waited for: it may need this thread to read. The reactor waits for room instead.
+    if registration.end_turn()
+        && let Some(writer) = connection.writer.try_lock()
+    {
+        write_queued(connection, writer);
     }
+    // If there is more, the reactor calls again, after it has served others.
+    registration.update_interest(!matches!(has_taken_all, Ok(false)));
     has_taken_all.is_ok()
 }
 
 /// Writes as much of a connection's messages as the transport takes; called by its reactor.
 pub(crate) fn write_ready(connection: &ClientConnection) {
-    let state = connection.async_state();
     // A thread that holds the lock finds no room either, or has soon finished.
-    let Some(mut writer) = connection.writer.try_lock_for(WRITER_LOCK_TIMEOUT) else { return };
+    if let Some(writer) = connection.writer.try_lock_for(WRITER_LOCK_TIMEOUT) {
+        write_queued(connection, writer);
+    }
+}
+
+fn write_queued(connection: &ClientConnection, mut writer: MutexGuard<'_, Writer>) {
+    let state = connection.async_state();
     loop {
         let Writer { unsent, half, .. } = &mut *writer;
         let Unsent { rest, batching } = Unsent::get_or_make(unsent);
-        if rest.is_none() {
-            *rest = state.registration.next_unsent(&state.write_queue);
-        }
         let Some(message) = rest else {
+            let mut run = state.registration.next_run(&state.write_queue);
+            if run.is_empty() {
+                drop(writer);
+                connection.notify_written();
+                return;
+            }
+            if !half.may_write() && run.has_unwritten() {
+                run.put_back(&state.write_queue);
+                drop(writer);
+                return connection.fail_unsent();
+            }
+            let sent = run.write(connection, |parts| connection.transport.try_send_v(parts));
+            run.settle(Unsent::get_or_make(unsent), &connection.statistics);
+            let one_ways = run.take_one_ways();
+            run.put_back(&state.write_queue);
+            let error = sent.err();
+            if error.is_none() && one_ways.is_empty() {
+                continue;
+            }
+            let error = error.filter(|error| error.kind() != io::ErrorKind::WouldBlock);
+            if error.is_some() {
+                half.cut();
+            }
             drop(writer);
-            connection.notify_written();
+            one_ways.into_iter().for_each(|request_id| connection.acknowledge(request_id));
+            if let Some(error) = error {
+                connection.end_with_peer_reason(error);
+            }
+            // The reactor calls again for the others.
             return;
         };
         if !half.may_write() && !message.is_whole() {

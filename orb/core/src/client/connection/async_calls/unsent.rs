@@ -30,8 +30,9 @@ impl WriteQueue {
         self.messages.push_back(message);
     }
 
-    pub(super) fn pop(&mut self) -> Option<UnsentMessage> {
-        self.take(0)
+    pub(super) fn push_front(&mut self, message: UnsentMessage) {
+        self.octets += message.octets.len();
+        self.messages.push_front(message);
     }
 
     pub(super) fn take(&mut self, at: usize) -> Option<UnsentMessage> {

@@ -1,0 +1,291 @@
+//! Requests that are appended, and written together by the reactor. The tests take the place of the reactor.
+
+use std::{
+    collections::VecDeque,
+    io::{self, IoSlice},
+    time::Duration,
+};
+
+use spandrel_cdr::{ByteOrder, Encoder};
+use spandrel_giop::{ReplyStatus, RequestTemplate, ResponseFlags, begin_reply};
+use spandrel_ipc::{Interest, Pollable};
+use spandrel_transport::{Address, MessageReader, ReactorTransport, Transport};
+
+use super::*;
+use crate::{client::connection::Reply, diagnostics::statistics::Statistics};
+
+/// A transport that records each write and takes so many octets.
+#[derive(Debug, Default)]
+pub(super) struct Recorder(Mutex<Recorded>);
+
+#[derive(Debug, Default)]
+struct Recorded {
+    writes: Vec<Vec<u8>>,
+    /// The octets that are still taken; all if `None`.
+    room: Option<usize>,
+    input: VecDeque<u8>,
+    has_ended: bool,
+}
+
+impl Recorder {
+    fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut recorded = self.0.lock();
+        let mut octets: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        if let Some(room) = &mut recorded.room {
+            octets.truncate(*room);
+            *room -= octets.len();
+        }
+        if octets.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let len = octets.len();
+        recorded.writes.push(octets);
+        Ok(len)
+    }
+
+    /// The ids of the messages in each write so far.
+    fn take_writes(&self) -> Vec<Vec<u32>> {
+        let writes = std::mem::take(&mut self.0.lock().writes);
+        writes.iter().map(|octets| ids(octets)).collect()
+    }
+}
+
+/// The request ids of whole messages.
+fn ids(mut octets: &[u8]) -> Vec<u32> {
+    let u32_at = |octets: &[u8], at: usize| u32::from_ne_bytes(octets[at..at + 4].try_into().expect("four octets"));
+    let mut ids = Vec::new();
+    while !octets.is_empty() {
+        ids.push(u32_at(octets, 12));
+        octets = &octets[12 + u32_at(octets, 8) as usize..];
+    }
+    ids
+}
+
+impl Transport for Recorder {
+    fn send(&self, octets: &[u8]) -> io::Result<usize> {
+        self.write(&[IoSlice::new(octets)])
+    }
+
+    fn send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.write(parts)
+    }
+
+    fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        self.try_recv(room)
+    }
+
+    fn try_recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        let mut recorded = self.0.lock();
+        if recorded.input.is_empty() && !recorded.has_ended {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let len = room.len().min(recorded.input.len());
+        for (target, octet) in room.iter_mut().zip(recorded.input.drain(..len)) {
+            *target = octet;
+        }
+        Ok(len)
+    }
+
+    fn set_recv_timeout(&self, _timeout: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_send_timeout(&self, _timeout: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close_writer(&self) {}
+
+    fn close(&self) {}
+}
+
+impl ReactorTransport for Recorder {
+    fn try_send_v(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.write(parts)
+    }
+
+    fn pollable(&self) -> Option<&dyn Pollable> {
+        None
+    }
+}
+
+/// A registration that records the events the reactor was told to wait for.
+#[derive(Debug, Default)]
+pub(super) struct Told(Mutex<Vec<Interest>>);
+
+impl ReactorRegistration for Told {
+    fn wait_for(&self, interest: Interest) {
+        self.0.lock().push(interest);
+    }
+
+    fn mark_readable(&self) {}
+
+    fn deregister(&self) {}
+}
+
+/// The receiver of a call.
+#[derive(Debug, Default)]
+struct Receiver {
+    outcomes: Mutex<Vec<Result<bool, CallFailure>>>,
+    /// Further calls, which the reply starts.
+    next: Mutex<Option<(Arc<ClientConnection>, u32)>>,
+}
+
+impl ReplyReceiver for Receiver {
+    fn complete(self: Arc<Self>, outcome: Result<Option<Reply>, CallFailure>) {
+        self.outcomes.lock().push(outcome.map(|reply| reply.is_some()));
+        let next = self.next.lock().take();
+        if let Some((connection, request_id)) = next {
+            send(&connection, request_id, 0, UnsentKind::TwoWay);
+        }
+    }
+
+    fn connection_opened(self: Arc<Self>, _outcome: Result<(), CallFailure>) {}
+}
+
+fn wire() -> Wire {
+    Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2)
+}
+
+fn request(request_id: u32, octets: usize) -> Encoder<'static> {
+    let mut out = Encoder::new(wire());
+    let body = RequestTemplate::new(wire(), b"key").begin(&mut out, request_id, ResponseFlags::TWO_WAY, "call", &[]);
+    out.octet_sequence(&vec![7; octets]).expect("it is short");
+    body.end(&mut out).expect("it is short");
+    out
+}
+
+fn reply(request_id: u32) -> Vec<u8> {
+    let mut out = Encoder::new(wire());
+    let body = begin_reply(&mut out, request_id, ReplyStatus::NoException, &[]);
+    body.end(&mut out).expect("it is short");
+    out.to_vec()
+}
+
+fn send(connection: &ClientConnection, request_id: u32, octets: usize, kind: UnsentKind) -> Arc<Receiver> {
+    let receiver = Arc::<Receiver>::default();
+    let bounds = WriteLimits { requests: 1024, octets: 1 << 20 };
+    let sent =
+        connection.send_async(request_id, &request(request_id, octets), kind, Arc::clone(&receiver) as _, bounds);
+    assert!(sent.is_ok(), "{sent:?}");
+    receiver
+}
+
+pub(super) fn connect() -> (Arc<ClientConnection>, Arc<Recorder>, Arc<Told>) {
+    let (transport, registration) = (Arc::<Recorder>::default(), Arc::<Told>::default());
+    let reader = MessageReader::new(1 << 16, 16);
+    let address = Arc::new(Address::new("pretend", ""));
+    let over = Arc::clone(&transport) as Arc<dyn ReactorTransport>;
+    let connection = Arc::new(ClientConnection::new(address, over, reader, Statistics::default()));
+    let registered = Arc::clone(&registration) as Arc<dyn ReactorRegistration>;
+    connection.register_with(|_| Ok(registered)).expect("it is free");
+    (connection, transport, registration)
+}
+
+/// Sends so many two-ways; their ids are even.
+fn send_two_ways(connection: &ClientConnection, count: u32) -> Vec<Arc<Receiver>> {
+    (0..count).map(|call| send(connection, call * 2, 0, UnsentKind::TwoWay)).collect()
+}
+
+#[test]
+fn with_two_calls_in_flight_requests_are_appended_and_leave_in_one_write() {
+    let (connection, transport, registration) = connect();
+    send_two_ways(&connection, 100);
+    assert_eq!(transport.take_writes(), [vec![0], vec![2]], "few calls in flight are not delayed");
+    assert_eq!(
+        *registration.0.lock(),
+        [Interest::INPUT, Interest::INPUT | Interest::OUTPUT],
+        "the reactor is told once"
+    );
+    write_ready(&connection);
+    assert_eq!(transport.take_writes(), [(2..100).map(|call| call * 2).collect::<Vec<_>>()]);
+    assert_eq!(registration.0.lock().last(), Some(&Interest::INPUT));
+}
+
+#[test]
+fn calls_that_replies_start_leave_in_one_write_at_the_end_of_the_turn() {
+    let (connection, transport, registration) = connect();
+    let receivers = send_two_ways(&connection, 50);
+    write_ready(&connection);
+    transport.take_writes();
+    registration.0.lock().clear();
+    for (call, receiver) in (0..40u32).zip(&receivers) {
+        *receiver.next.lock() = Some((Arc::clone(&connection), 1000 + call * 2));
+        transport.0.lock().input.extend(reply(call * 2));
+    }
+    assert!(serve_ready(&connection));
+    assert!(receivers[..40].iter().all(|receiver| matches!(receiver.outcomes.lock()[..], [Ok(true)])));
+    assert_eq!(transport.take_writes(), [(0..40).map(|call| 1000 + call * 2).collect::<Vec<_>>()]);
+    assert_eq!(*registration.0.lock(), [], "the reactor need not be told");
+}
+
+#[test]
+fn a_message_that_is_written_at_once_takes_the_appended_ones_along_in_order() {
+    let (connection, transport, _registration) = connect();
+    send_two_ways(&connection, 4);
+    send(&connection, 8, 100_000, UnsentKind::TwoWay);
+    assert_eq!(transport.take_writes(), [vec![0], vec![2], vec![4, 6], vec![8]], "a long one");
+    send(&connection, 10, 0, UnsentKind::TwoWay);
+    let one_way = send(&connection, 12, 0, UnsentKind::OneWay);
+    assert_eq!(transport.take_writes(), [vec![10], vec![12]], "a one-way with a transport's guarantee");
+    assert!(matches!(one_way.outcomes.lock()[..], [Ok(false)]));
+    send(&connection, 14, 0, UnsentKind::TwoWay);
+    assert!(connection.one_way(&request(16, 0), None).is_ok());
+    assert_eq!(transport.take_writes(), [vec![14], vec![16]], "one of a thread that writes for itself");
+}
+
+#[test]
+fn appended_requests_are_written_when_they_reach_their_bound() {
+    let (connection, transport, _registration) = connect();
+    for call in 0..30 {
+        send(&connection, call * 2, 1000, UnsentKind::TwoWay);
+    }
+    let written: Vec<_> = transport.take_writes().into_iter().flatten().collect();
+    assert!((16..28).contains(&written.len()), "{} of 30", written.len());
+    assert!(written.is_sorted());
+}
+
+#[test]
+fn an_appended_request_that_is_abandoned_is_not_sent_and_needs_no_cancel_request() {
+    let (connection, transport, _registration) = connect();
+    send_two_ways(&connection, 5);
+    transport.take_writes();
+    assert!(!connection.abandon(6, Some(wire()), false), "the peer cannot have it");
+    write_ready(&connection);
+    assert_eq!(transport.take_writes(), [vec![4, 8]]);
+    assert!(connection.abandon(8, Some(wire()), false));
+    assert_eq!(transport.take_writes(), [vec![8]], "a CancelRequest for what was written");
+}
+
+#[test]
+fn the_end_of_the_connection_lets_appended_requests_be_repeated() {
+    let (connection, transport, _registration) = connect();
+    let receivers = send_two_ways(&connection, 6);
+    let len = request(4, 0).position();
+    transport.0.lock().room = Some(len * 2 - 1);
+    write_ready(&connection);
+    transport.0.lock().has_ended = true;
+    assert!(!serve_ready(&connection));
+    let may_repeat = |receiver: &Arc<Receiver>| match &receiver.outcomes.lock()[..] {
+        [Err(failure)] => (failure.exception.completed(), failure.may_repeat()),
+        outcomes => panic!("{outcomes:?}"),
+    };
+    let outcomes: Vec<_> = receivers.iter().map(may_repeat).collect();
+    let (maybe, no) = ((CompletionStatus::Maybe, false), (CompletionStatus::No, true));
+    assert_eq!(outcomes, [maybe, maybe, maybe, no, no, no], "three whole, one in part, two not at all");
+}
+
+#[test]
+fn a_run_that_the_transport_takes_in_part_is_continued_in_order() {
+    let (connection, transport, _registration) = connect();
+    send_two_ways(&connection, 20);
+    transport.take_writes();
+    let len = request(4, 0).position();
+    let mut written = Vec::new();
+    for room in [1, len, len * 3 + 5, 0, len * 30] {
+        transport.0.lock().room = Some(room);
+        write_ready(&connection);
+        written.extend(std::mem::take(&mut transport.0.lock().writes).concat());
+    }
+    assert_eq!(ids(&written), (2..20).map(|call| call * 2).collect::<Vec<_>>());
+}
