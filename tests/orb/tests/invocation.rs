@@ -7,6 +7,8 @@ mod asynchronous_faults;
 mod bare_orb;
 mod batching;
 mod calls;
+#[cfg(target_os = "linux")]
+mod calls_in_flight;
 mod cancellation;
 mod code_set_conversion;
 mod code_sets;
