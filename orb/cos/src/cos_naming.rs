@@ -555,6 +555,103 @@ pub mod cos_naming {
         }
     }
 
+    impl<S: NamingContextServant> NamingContextSkeleton<S> {
+        #[doc(hidden)]
+        pub fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            mut call: rt::ServerCall<'_>,
+        ) -> Result<rt::Replied, rt::SystemException> {
+            match operation {
+                0 => {
+                    let mut input = call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
+                    let obj: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
+                    match NamingContextServant::bind(servant, &n, obj.as_ref()) {
+                        Ok(()) => call.reply(|_out| Ok(())),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                1 => {
+                    let mut input = call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
+                    let nc: Option<NamingContext> = rt::Decode::decode(&mut input)?;
+                    match NamingContextServant::bind_context(servant, &n, nc.as_ref()) {
+                        Ok(()) => call.reply(|_out| Ok(())),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                2 => {
+                    let mut input = call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
+                    match NamingContextServant::bind_new_context(servant, &n) {
+                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                3 => {
+                    match NamingContextServant::destroy(servant) {
+                        Ok(()) => call.reply(|_out| Ok(())),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                4 => {
+                    let mut input = call.arguments()?;
+                    let how_many: u32 = rt::Decode::decode(&mut input)?;
+                    let (bl, bi) = NamingContextServant::list(servant, how_many)?;
+                    call.reply(|out| {
+                        rt::Encode::encode(&bl, out)?;
+                        rt::Encode::encode(&bi, out)
+                    })
+                }
+                5 => {
+                    let result = NamingContextServant::new_context(servant)?;
+                    call.reply(|out| rt::Encode::encode(&result, out))
+                }
+                6 => {
+                    let mut input = call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
+                    let obj: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
+                    match NamingContextServant::rebind(servant, &n, obj.as_ref()) {
+                        Ok(()) => call.reply(|_out| Ok(())),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                7 => {
+                    let mut input = call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
+                    let nc: Option<NamingContext> = rt::Decode::decode(&mut input)?;
+                    match NamingContextServant::rebind_context(
+                        servant,
+                        &n,
+                        nc.as_ref(),
+                    ) {
+                        Ok(()) => call.reply(|_out| Ok(())),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                8 => {
+                    let mut input = call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
+                    match NamingContextServant::resolve(servant, &n) {
+                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                9 => {
+                    let mut input = call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
+                    match NamingContextServant::unbind(servant, &n) {
+                        Ok(()) => call.reply(|_out| Ok(())),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                _ => call.implicit(skeleton),
+            }
+        }
+    }
+
     impl<S: NamingContextServant> rt::Servant for NamingContextSkeleton<S> {
         fn repository_id(&self) -> &'static str {
             "IDL:omg.org/CosNaming/NamingContext:1.0"
@@ -591,94 +688,9 @@ pub mod cos_naming {
         fn upcall(
             &self,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> Result<rt::Replied, rt::SystemException> {
-            match operation {
-                0 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let obj: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
-                    match NamingContextServant::bind(&self.0, &n, obj.as_ref()) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                1 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let nc: Option<NamingContext> = rt::Decode::decode(&mut input)?;
-                    match NamingContextServant::bind_context(&self.0, &n, nc.as_ref()) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                2 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    match NamingContextServant::bind_new_context(&self.0, &n) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                3 => {
-                    match NamingContextServant::destroy(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                4 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    let (bl, bi) = NamingContextServant::list(&self.0, how_many)?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&bl, out)?;
-                        rt::Encode::encode(&bi, out)
-                    })
-                }
-                5 => {
-                    let result = NamingContextServant::new_context(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                6 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let obj: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
-                    match NamingContextServant::rebind(&self.0, &n, obj.as_ref()) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                7 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let nc: Option<NamingContext> = rt::Decode::decode(&mut input)?;
-                    match NamingContextServant::rebind_context(
-                        &self.0,
-                        &n,
-                        nc.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                8 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    match NamingContextServant::resolve(&self.0, &n) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                9 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    match NamingContextServant::unbind(&self.0, &n) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                _ => call.implicit(self),
-            }
+            Self::upcall_on(&self.0, self, operation, call)
         }
     }
     rt::served! { NamingContext, NamingContextServant by NamingContextSkeleton }
@@ -1029,81 +1041,15 @@ pub mod cos_naming {
             mut call: rt::ServerCall<'_>,
         ) -> Result<rt::Replied, rt::SystemException> {
             match operation {
-                0 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let obj: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
-                    match NamingContextServant::bind(&self.0, &n, obj.as_ref()) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                1 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let nc: Option<NamingContext> = rt::Decode::decode(&mut input)?;
-                    match NamingContextServant::bind_context(&self.0, &n, nc.as_ref()) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                2 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    match NamingContextServant::bind_new_context(&self.0, &n) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                3 => {
-                    match NamingContextServant::destroy(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                4 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    let (bl, bi) = NamingContextServant::list(&self.0, how_many)?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&bl, out)?;
-                        rt::Encode::encode(&bi, out)
-                    })
-                }
-                5 => {
-                    let result = NamingContextServant::new_context(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                6 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let obj: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
-                    match NamingContextServant::rebind(&self.0, &n, obj.as_ref()) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                7 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let nc: Option<NamingContext> = rt::Decode::decode(&mut input)?;
-                    match NamingContextServant::rebind_context(
-                        &self.0,
-                        &n,
-                        nc.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                8 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    match NamingContextServant::resolve(&self.0, &n) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                0 => NamingContextSkeleton::upcall_on(&self.0, self, 0, call),
+                1 => NamingContextSkeleton::upcall_on(&self.0, self, 1, call),
+                2 => NamingContextSkeleton::upcall_on(&self.0, self, 2, call),
+                3 => NamingContextSkeleton::upcall_on(&self.0, self, 3, call),
+                4 => NamingContextSkeleton::upcall_on(&self.0, self, 4, call),
+                5 => NamingContextSkeleton::upcall_on(&self.0, self, 5, call),
+                6 => NamingContextSkeleton::upcall_on(&self.0, self, 6, call),
+                7 => NamingContextSkeleton::upcall_on(&self.0, self, 7, call),
+                8 => NamingContextSkeleton::upcall_on(&self.0, self, 8, call),
                 9 => {
                     let mut input = call.arguments()?;
                     let sn = input.str()?;
@@ -1137,14 +1083,7 @@ pub mod cos_naming {
                         Err(error) => call.raise(&error),
                     }
                 }
-                13 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    match NamingContextServant::unbind(&self.0, &n) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                13 => NamingContextSkeleton::upcall_on(&self.0, self, 9, call),
                 _ => call.implicit(self),
             }
         }

@@ -1,49 +1,179 @@
 //! Dispatch of a skeleton's operations: a table of their names with a perfect hash function, and an upcall by
 //! index.
+//!
+//! The skeleton of an interface with bases runs inherited operations by the skeletons of the interfaces that declare
+//! them: their code exists once for each type of servant.
+
+use std::collections::HashSet;
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use spandrel_demux::perfect::Tables;
 
-use super::method::Method;
-use super::names;
+use super::method::{self, Method};
 use super::types::Scope;
+use super::{contents, names};
+use crate::model::{DefId, Definition, Model};
 
-/// The skeleton's part of the servant interface that runs operations. `run` writes the code that handles
-/// `call` for one method.
-pub(super) fn operations<'m>(
-    scope: Scope<'_, '_>,
-    mut methods: Vec<Method<'m>>,
-    is_mutable: bool,
-    run: impl Fn(&Method<'m>) -> TokenStream,
-) -> TokenStream {
-    let rt = scope.rt();
-    if methods.is_empty() {
-        return quote! {
-            fn dispatch(&self, _operation: &str, call: #rt::ServerCall<'_>) -> Result<#rt::Replied, #rt::SystemException> {
-                call.implicit(self)
-            }
-        };
+/// The interfaces with operations from which others that are served inherit.
+pub(super) fn bases(model: &Model, local: &HashSet<DefId>) -> HashSet<DefId> {
+    let served = model.definitions().filter(|definition| !local.contains(&definition.id));
+    let bases = served.filter_map(Definition::as_interface).flat_map(|body| &body.all_bases).copied();
+    bases.filter(|&base| model.contents(base).iter().any(|&id| contents::is_method(&model[id]))).collect()
+}
+
+/// The parts of a skeleton that run operations.
+pub(super) struct Dispatch {
+    /// The function that runs an operation on a servant, if the skeletons of derived interfaces call it.
+    pub(super) function: Option<TokenStream>,
+    /// The methods of the servant interface.
+    pub(super) methods: TokenStream,
+}
+
+/// The place of the servant in the code that runs an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Receiver {
+    /// The field of the skeleton `self`.
+    Field,
+    /// The variable `servant`.
+    Variable,
+}
+
+impl Receiver {
+    /// The expression of the servant, and a statement before the code for a parameter that is called `servant`, too.
+    pub(super) fn servant(self, method: &Method<'_>) -> (TokenStream, Option<TokenStream>) {
+        if self == Self::Field {
+            return (quote! { &self.0 }, None);
+        }
+        let servant = method.local("servant");
+        let renamed = (servant != "servant").then(|| quote! { let #servant = servant; });
+        (quote! { #servant }, renamed)
     }
-    methods.sort_by(|one, other| one.operation.cmp(&other.operation));
-    let table = table(scope, &methods);
+}
+
+/// The dispatch of an interface to an implementation of its servant trait. `run` writes the code that handles `call` for
+/// one method; `reads` is whether that code reads arguments.
+pub(super) fn to_servant<'m>(
+    scope: Scope<'_, 'm>,
+    interface: DefId,
+    reads: impl Fn(&Method<'m>) -> bool,
+    run: impl Fn(&Method<'m>, Receiver) -> TokenStream,
+) -> Dispatch {
+    let rt = scope.rt();
+    let methods = sorted(scope, interface);
+    if methods.is_empty() {
+        return Dispatch { function: None, methods: without_operations(scope) };
+    }
+    // The skeletons of other files need not have the function.
+    let is_inherited = |method: &Method<'_>| method.owner != interface && scope.cx.externals.is_own(method.owner);
+    let is_base = scope.cx.served_bases.contains(&interface);
+    let (receiver, servant, skeleton) = match is_base {
+        true => (Receiver::Variable, quote! { servant }, quote! { skeleton }),
+        false => (Receiver::Field, quote! { &self.0 }, quote! { self }),
+    };
+    let is_mutable = methods.iter().any(|method| !is_inherited(method) && reads(method));
     let (operation, mutable) = (names::own("operation"), is_mutable.then(|| quote! { mut }));
-    let indexes = (0..).map(Literal::usize_unsuffixed);
-    let arms = indexes.zip(&methods).map(|(index, method)| {
-        let body = run(method);
-        quote! { #index => #body, }
+    let arms = arms(&methods, |method| match is_inherited(method) {
+        true => inherited(scope, method, &servant, &skeleton),
+        false => run(method, receiver),
     });
-    quote! {
+    let run = quote! {
+        match #operation {
+            #arms
+            _ => call.implicit(#skeleton),
+        }
+    };
+    let table = table(scope, &methods);
+    let implementation = &scope.cx.implementation;
+    let function = is_base.then(|| {
+        quote! {
+            #[doc(hidden)]
+            pub fn upcall_on(
+                servant: &#implementation,
+                skeleton: &dyn #rt::Servant,
+                #operation: usize,
+                #mutable call: #rt::ServerCall<'_>
+            ) -> Result<#rt::Replied, #rt::SystemException> {
+                #run
+            }
+        }
+    });
+    let (mutable, run) = match is_base {
+        true => (None, quote! { Self::upcall_on(&self.0, self, #operation, call) }),
+        false => (mutable, run),
+    };
+    let methods = quote! {
         fn operations(&self) -> &'static #rt::Operations {
             #table
         }
         fn upcall(&self, #operation: usize, #mutable call: #rt::ServerCall<'_>) -> Result<#rt::Replied, #rt::SystemException> {
+            #run
+        }
+    };
+    Dispatch { function, methods }
+}
+
+/// An operation that the skeleton of the interface that declares it runs.
+fn inherited(scope: Scope<'_, '_>, method: &Method<'_>, servant: &TokenStream, skeleton: &TokenStream) -> TokenStream {
+    let declaring = scope.beside(method.owner, &scope.cx.names.interface(method.owner).skeleton);
+    let index = sorted(scope, method.owner).iter().position(|one| one.operation == method.operation);
+    let index = Literal::usize_unsuffixed(index.unwrap_or_else(|| unreachable!("the interface declares it")));
+    quote! { #declaring::upcall_on(#servant, #skeleton, #index, call) }
+}
+
+/// The methods of an interface's objects in the order of the table.
+fn sorted<'m>(scope: Scope<'_, 'm>, interface: DefId) -> Vec<Method<'m>> {
+    let mut methods = method::flattened(scope.cx, interface);
+    methods.sort_by(|one, other| one.operation.cmp(&other.operation));
+    methods
+}
+
+/// The methods of the servant interface for an interface without operations.
+fn without_operations(scope: Scope<'_, '_>) -> TokenStream {
+    let rt = scope.rt();
+    quote! {
+        fn dispatch(&self, _operation: &str, call: #rt::ServerCall<'_>) -> Result<#rt::Replied, #rt::SystemException> {
+            call.implicit(self)
+        }
+    }
+}
+
+/// The methods of the servant interface that run all operations, inherited ones included. `run` writes the code that
+/// handles `call` for one method.
+pub(super) fn by_methods<'m>(
+    scope: Scope<'_, 'm>,
+    interface: DefId,
+    run: impl Fn(&Method<'m>) -> TokenStream,
+) -> TokenStream {
+    let rt = scope.rt();
+    let methods = sorted(scope, interface);
+    if methods.is_empty() {
+        return without_operations(scope);
+    }
+    let table = table(scope, &methods);
+    let operation = names::own("operation");
+    let arms = arms(&methods, run);
+    quote! {
+        fn operations(&self) -> &'static #rt::Operations {
+            #table
+        }
+        fn upcall(&self, #operation: usize, call: #rt::ServerCall<'_>) -> Result<#rt::Replied, #rt::SystemException> {
             match #operation {
-                #( #arms )*
+                #arms
                 _ => call.implicit(self),
             }
         }
     }
+}
+
+/// The arms of a match of the operation's index.
+fn arms<'m>(methods: &[Method<'m>], run: impl Fn(&Method<'m>) -> TokenStream) -> TokenStream {
+    let indexes = (0..).map(Literal::usize_unsuffixed);
+    let arms = indexes.zip(methods).map(|(index, method)| {
+        let body = run(method);
+        quote! { #index => #body, }
+    });
+    arms.collect()
 }
 
 /// The static table of these methods' names.

@@ -6,7 +6,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::dispatch;
+use super::dispatch::{self, Dispatch, Receiver};
 use super::interpreted::operations;
 use super::method::{self, Method, Parameter};
 use super::types::Scope;
@@ -84,7 +84,11 @@ pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Int
     let repository_id = &definition.repository_id;
     let bases = body.all_bases.iter().map(|&base| scope.cx.model[base].repository_id.as_str());
     let ids = std::iter::once(repository_id.as_str()).chain(bases).chain([OBJECT_ID]);
-    let dispatch = dispatch(scope, definition);
+    let reads = |method: &Method<'_>| method.sends() && !operations::goes_by_tables(scope, method);
+    let run = |method: &Method<'_>, receiver| run(scope, method, receiver);
+    let Dispatch { function, methods } = dispatch::to_servant(scope, definition.id, reads, run);
+    let function =
+        function.map(|function| quote! { impl<#implementation: #servant> #skeleton<#implementation> { #function } });
     let (facets, offer) = (collocation::facets(scope, definition, body), collocation::offer(scope, definition, body));
     let bound = collocation::bound(scope);
     quote! {
@@ -98,6 +102,7 @@ pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Int
             }
         }
         #facets
+        #function
         impl<#implementation: #servant #bound> #rt::Servant for #skeleton<#implementation> {
             fn repository_id(&self) -> &'static str {
                 #repository_id
@@ -106,24 +111,23 @@ pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Int
                 matches!(repository_id, #( #ids )|*)
             }
             #offer
-            #dispatch
+            #methods
         }
     }
 }
 
-fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
-    let methods = method::flattened(scope.cx, definition.id);
-    let reads = methods.iter().any(|method| method.sends() && !operations::goes_by_tables(scope, method));
-    dispatch::operations(scope, methods, reads, |method| run(scope, method))
-}
-
 /// One operation: reads the arguments, calls the servant, writes its results.
-fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+fn run(scope: Scope<'_, '_>, method: &Method<'_>, receiver: Receiver) -> TokenStream {
+    let (servant, renamed_servant) = receiver.servant(method);
     if operations::goes_by_tables(scope, method) {
-        return operations::run(scope, method);
+        let run = operations::run(scope, method, &servant);
+        return match renamed_servant {
+            Some(_) => quote! { { #renamed_servant #run } },
+            None => run,
+        };
     }
     let rt = scope.rt();
-    let (ident, servant) = (&method.ident, servant_path(scope, method.owner));
+    let (ident, servant_trait) = (&method.ident, servant_path(scope, method.owner));
     let locals = Locals::new(method);
     let Locals { call, input, error, .. } = &locals;
     let renamed = (call != "call").then(|| quote! { let mut #call = call; });
@@ -135,7 +139,7 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let reads_context =
         context.map(|ident| quote! { let #ident = <#rt::Context as #rt::Decode>::decode(&mut #input)?; });
     let passed = passed.chain(context.map(|ident| quote! { &#ident }));
-    let upcall = quote! { #servant::#ident(&self.0, #( #passed ),*) };
+    let upcall = quote! { #servant_trait::#ident(#servant, #( #passed ),*) };
     let answer = if method.oneway {
         quote! { #upcall?; Ok(#call.finish_oneway()) }
     } else {
@@ -155,5 +159,5 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
             }
         }
     };
-    quote! { { #renamed #open #( #reads )* #reads_context #answer } }
+    quote! { { #renamed #renamed_servant #open #( #reads )* #reads_context #answer } }
 }

@@ -148,11 +148,13 @@ fn methods_of_unrelated_bases_do_not_collide_in_the_reference() {
         &[
             "pub fn get_it(&self)",
             "\"getIt\"",
+            "PServant::get_it(servant)",
+            "QServant::get_it(servant)",
             "impl Pq { pub fn get_it_(&self)",
             "\"get_it\"",
             "pub trait PqServant: PServant + QServant",
-            "PServant::get_it(&self.0)",
-            "QServant::get_it(&self.0)",
+            "PSkeleton::upcall_on(&self.0, self, 0, call)",
+            "QSkeleton::upcall_on(&self.0, self, 0, call)",
         ],
     );
 }
@@ -385,11 +387,29 @@ fn inherited_operations_come_once_and_references_convert_upwards() {
     }
     let (_, skeleton) = rust.split_once("for DSkeleton<").expect("the skeleton of D");
     assert!(flat(skeleton).contains("&[\"to_a\", \"to_b\", \"to_c\", \"to_d\"]"), "{skeleton}");
-    assert_eq!(skeleton.matches("AServant::to_a(&self.0)").count(), 1);
+    // Their code is in the skeletons of the bases.
+    assert_eq!(skeleton.matches("ASkeleton::upcall_on(&self.0, self, 0, call)").count(), 1);
+    assert_eq!(skeleton.matches("CSkeleton::upcall_on(&self.0, self, 1, call)").count(), 1);
+    assert_eq!(skeleton.matches("DServant::to_d(&self.0)").count(), 1);
+    assert_eq!(rust.matches("AServant::to_a(").count(), 1);
+    assert!(!skeleton.contains("fn upcall_on("), "{skeleton}");
     assert!(
         flat(skeleton).contains(
             "\"IDL:D:1.0\" | \"IDL:A:1.0\" | \"IDL:B:1.0\" | \"IDL:C:1.0\" | \"IDL:omg.org/CORBA/Object:1.0\""
         )
+    );
+}
+
+#[test]
+fn a_parameter_of_a_base_may_have_the_name_of_the_servant() {
+    let idl = "interface A { long f(in long servant, in long skeleton, in long operation); }; interface B : A { };";
+    check(
+        idl,
+        &[
+            "fn upcall_on( servant: &S, skeleton: &dyn ::spandrel::generated::Servant, operation: usize,",
+            "let servant_ = servant;",
+            "AServant::f(servant_, servant, skeleton, operation)",
+        ],
     );
 }
 

@@ -62,7 +62,7 @@ fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> 
     let repository_id = &definition.repository_id;
     let bases = body.all_bases.iter().map(|&base| scope.cx.model[base].repository_id.as_str());
     let ids = std::iter::once(repository_id.as_str()).chain(bases).chain([OBJECT_ID]);
-    let dispatch = dispatch(scope, definition);
+    let dispatch = dispatch::by_methods(scope, definition.id, |method| run(scope, method));
     quote! {
         #[doc = #doc]
         #[derive(Debug)]
@@ -87,11 +87,6 @@ fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> 
 
 fn path(scope: Scope<'_, '_>, interface: DefId) -> TokenStream {
     scope.beside(interface, &scope.cx.names.interface(interface).async_servant)
-}
-
-fn dispatch(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
-    let methods = method::flattened(scope.cx, definition.id);
-    dispatch::operations(scope, methods, false, |method| run(scope, method))
 }
 
 /// One operation: a future that decodes the arguments, awaits the servant, and encodes its results.

@@ -85,9 +85,9 @@ fn store(method: &Method<'_>) -> Option<TokenStream> {
 }
 
 /// The code of a skeleton. Arguments stay in place: the servant gets references.
-pub(in crate::rust) fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+pub(in crate::rust) fn run(scope: Scope<'_, '_>, method: &Method<'_>, servant: &TokenStream) -> TokenStream {
     let rt = scope.rt();
-    let (ident, servant) = (&method.ident, upcall::servant_path(scope, method.owner));
+    let (ident, servant_trait) = (&method.ident, upcall::servant_path(scope, method.owner));
     let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
     let names = sent.iter().map(|parameter| &parameter.ident);
     let types = sent.iter().map(|parameter| received(scope, parameter));
@@ -96,7 +96,7 @@ pub(in crate::rust) fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenSt
         scope.cx.allow("clippy::type_complexity");
     }
     let upcall = quote! {
-        |( #( #names, )* ): &mut ( #( #types, )* )| #servant::#ident(&self.0, #( #passed ),*)
+        |( #( #names, )* ): &mut ( #( #types, )* )| #servant_trait::#ident(#servant, #( #passed ),*)
     };
     if method.oneway {
         return quote! { #rt::interpreted::serve_oneway(&call, #upcall) };
