@@ -154,8 +154,8 @@ fn a_file_that_is_included_by_another_path_is_the_same_file() {
     ]);
     std::os::unix::fs::symlink("types.idl", package.path("link.idl")).expect("a symbolic link");
     for order in [["types.idl", "a.idl", "b.idl", "c.idl"], ["c.idl", "b.idl", "a.idl", "types.idl"]] {
-        let told = package.compile(configure(), &order).expect("correct IDL");
-        assert!(!told.contains("cargo:warning"), "{told}");
+        let lines = package.compile(configure(), &order).expect("correct IDL");
+        assert!(!lines.contains("cargo:warning"), "{lines}");
         assert!(package.output("types.rs").contains("pub struct S"));
         for other in ["a.rs", "b.rs", "c.rs"] {
             assert!(!package.output(other).contains("pub struct S"), "{other}");
