@@ -4,14 +4,14 @@
 //!
 //! ```no_run
 //! # mod spandrel { pub use spandrel_orb::*; pub use spandrel_cos as services; }
-//! use spandrel::Orb;
-//! use spandrel::services::cos_naming::NamingContextExt;
+//! use spandrel::{ObjectRef, Orb};
+//! use spandrel::services::NamingClient;
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let orb = Orb::init(std::env::args().skip(1))?; // -ORBInitRef NameService=corbaloc::host:2809/NameService
-//!     let names = NamingContextExt::narrow(&orb.resolve_initial_references("NameService")?)?;
-//!     let account = names.resolve_str("bank/grace.account")?;
-//!     println!("{account:?}");
+//!     let names = NamingClient::new(&orb)?;
+//!     let account: ObjectRef = names.resolve("bank/grace.account")?; // or a reference type of generated code
+//!     println!("{account}");
 //!     Ok(())
 //! }
 //! ```
@@ -31,8 +31,11 @@ pub const IDL_FILES: [&str; 3] = [
 pub mod activation;
 mod generated;
 pub mod name;
+mod naming_client;
 #[cfg(feature = "interface-repository")]
 pub mod repository;
+
+pub use naming_client::{MAX_PUBLISHED, NamingClient, NamingError};
 
 include!("cos_naming.rs");
 include!("implementation_repository.rs");

@@ -4,6 +4,7 @@ mod executable;
 mod federation;
 mod files;
 mod name;
+mod naming_client;
 mod redo_log;
 mod service;
 mod store;
