@@ -2,6 +2,9 @@
 //! compiler.
 
 pub use spandrel_orb::generated::*;
+// In place of those of the ORB.
+#[cfg(feature = "server")]
+pub use spandrel_poa::generated::{errors, local_errors};
 #[cfg(feature = "server")]
 pub use spandrel_server::generated::*;
 

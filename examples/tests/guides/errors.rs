@@ -1,12 +1,14 @@
 use std::{error::Error, thread, time::Duration};
 
 use spandrel::{
-    CompletionStatus, Orb, SystemException, SystemExceptionKind,
+    CompletionStatus, Orb, Poa, SystemException,
+    SystemExceptionKind::{self, BadParam, Internal},
     poa::LifespanPolicy,
     policy::{Policy, RebindPolicy, ReferencePolicies, SyncScopePolicy},
+    types::Any,
 };
 
-use super::{BuyError, Fixture, Market};
+use super::{BuyError, Fixture, Market, MarketServant, Trade};
 
 // ANCHOR: match
 fn buy(market: &Market, quantity: u32) -> String {
@@ -102,5 +104,59 @@ fn a_limit_of_a_reference_ends_its_calls() -> Result<(), Box<dyn Error>> {
     let orb = Orb::init(["program", "-ORBRequestTimeout", "2000"].map(str::to_owned))?;
     orb.string_to_object(&fixture.market.as_object().to_string())?.narrow::<Market>()?.buy(1, 26_400)?;
     orb.shutdown()?;
+    Ok(())
+}
+
+struct Careful;
+
+impl MarketServant for Careful {
+    fn good(&self) -> Result<String, SystemException> {
+        Err(SystemException::raised(Internal, "the catalogue is lost"))
+    }
+
+    fn last(&self) -> Result<Trade, SystemException> {
+        // ANCHOR: conversions
+        let quantity: u32 = Any::new(5_u32)?.extract()?; // errors of values: MARSHAL, BAD_PARAM
+        // ANCHOR_END: conversions
+        Ok(Trade { quantity, ..Trade::default() })
+    }
+
+    // ANCHOR: raised
+    fn buy(&self, _: u32, cents: i64) -> Result<(), BuyError> {
+        if cents < 0 {
+            return Err(SystemException::raised(BadParam, "the price is negative").not_executed().into());
+        }
+        // ANCHOR_END: raised
+        let text = Any::new(cents)?;
+        let _: String = text.extract()?;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_servant_raises_what_its_clients_can_read() -> Result<(), Box<dyn Error>> {
+    let server = Orb::builder().exception_details(true).build()?;
+    let served: Market = Poa::root(&server)?.serve(Careful)?;
+    let client = Orb::builder().build()?;
+    let market: Market = client.string_to_object(&served.to_string())?.narrow()?;
+    let system = |outcome: Result<(), BuyError>| match outcome {
+        Err(BuyError::System(exception)) => exception,
+        other => panic!("{other:?}"),
+    };
+    let negative = system(market.buy(1, -1));
+    assert_eq!((negative.kind(), negative.completed()), (BadParam, CompletionStatus::No));
+    assert!(negative.to_string().contains("the price is negative"), "{negative}");
+    let other_type = system(market.buy(1, 1));
+    assert_eq!((other_type.kind(), other_type.completed()), (BadParam, CompletionStatus::No));
+    assert!(other_type.to_string().contains("a value of type"), "{other_type}");
+    let lost = market.good().unwrap_err();
+    assert_eq!((lost.kind(), lost.completed()), (Internal, CompletionStatus::Maybe));
+    assert_eq!(market.last()?.quantity, 5);
+    let refused = Poa::root(&server)?.child("refused").user_ids().implicit_activation().create().unwrap_err();
+    assert!(
+        matches!(BuyError::from(refused), BuyError::System(error) if error.kind() == SystemExceptionKind::ObjAdapter)
+    );
+    client.shutdown()?;
+    server.shutdown()?;
     Ok(())
 }

@@ -170,7 +170,7 @@ fn an_any_returns_with_its_type() {
         let nested = Any::new(&ticket).expect("a value that can be sent");
         let (back, _) = mirror.show_any(&nested, &mut Any::default()).expect("an answer");
         assert_eq!(back.extract::<Ticket>(), Ok(ticket));
-        let held = Any::new(&Some(mirror.clone())).expect("a reference");
+        let held = Any::new(Some(mirror.clone())).expect("a reference");
         let (back, _) = mirror.show_any(&held, &mut Any::default()).expect("an answer");
         assert_eq!(back.extract::<Option<Mirror>>(), Ok(Some(mirror.clone())));
     });

@@ -119,14 +119,14 @@ fn an_extracted_value_equals_the_inserted_one() {
     check(WString::from("широко"));
     check('€');
     check(spandrel_cdr::Fixed::<5, 2>::from_unscaled(-12345));
-    check(Any::new(&Any::new("inner").unwrap()).unwrap());
+    check(Any::new(Any::new("inner").unwrap()).unwrap());
     check(Vec::<Vec<String>>::type_code());
     check(Any::default());
 }
 
 #[test]
 fn extraction_requires_an_equivalent_type() {
-    let any = Any::new(&7_i32).unwrap();
+    let any = Any::new(7_i32).unwrap();
     let error = any.extract::<u32>().unwrap_err();
     assert_eq!(error, ExtractError::OtherType { expected: TypeCode::ULONG, found: TypeCode::LONG });
     assert_eq!(error.to_string(), "a value of type `long` is not a `unsigned long`");
@@ -200,7 +200,7 @@ fn text_is_converted_to_the_code_sets_of_each_message() {
     let mut out = Encoder::new(wire(ByteOrder::Big));
     assert_eq!(euro.encode(&mut out), Err(CdrError::NotRepresentable { character: '€', code_set: "ISO 8859-1" }));
 
-    let wide = Any::new(&Wide("ü")).unwrap();
+    let wide = Any::new(Wide("ü")).unwrap();
     assert_eq!(wide.extract::<WString>().unwrap(), WString::from("ü"));
     let older = sent(&wide, Wire::new(ByteOrder::Big, GiopVersion::V1_1), 0);
     assert_eq!(older[8..], [0, 0, 0, 2, 0, 0xfc, 0, 0]);
@@ -246,7 +246,7 @@ impl Typed for Bound {
 fn a_reference_is_bound_on_extraction_after_its_message() {
     let profile = TaggedProfile { tag: 0, data: vec![0, 1, 2] };
     let ior = Ior { type_id: "IDL:Bound:1.0".to_owned(), profiles: vec![profile] };
-    let sequence = Any::new(&vec![Some(Bound(ior.clone())), None]).unwrap();
+    let sequence = Any::new(vec![Some(Bound(ior.clone())), None]).unwrap();
     let octets = sent(&sequence, wire(ByteOrder::Little), 0);
     let received = {
         let binder = Names;
@@ -289,17 +289,17 @@ fn a_reference_to_any_interface_is_an_object() {
         Any::decode(&mut Decoder::new(&octets, wire(ByteOrder::Little)).with_binder(&Names)).unwrap()
     };
     let alias = TypeCode::alias("IDL:Alias:1.0", "Alias", &Bound::type_code()).unwrap();
-    for any in [Any::new(&Some(bound.clone())), Any::with_type(alias, &Some(bound.clone()))] {
+    for any in [Any::new(Some(bound.clone())), Any::with_type(alias, &Some(bound.clone()))] {
         let any = received(&any.unwrap());
         assert!(any.extract::<Option<Object>>().is_err(), "its type is another interface");
         assert_eq!(any.to_object::<Object>().unwrap(), Some(Object(bound.clone())));
         assert_eq!(any.to_object::<Bound>().unwrap(), Some(bound.clone()));
     }
-    assert_eq!(received(&Any::new(&None::<Bound>).unwrap()).to_object::<Object>().unwrap(), None);
+    assert_eq!(received(&Any::new(None::<Bound>).unwrap()).to_object::<Object>().unwrap(), None);
     // A reference to an object of one interface does not convert to another, and a number holds no reference.
-    let other = received(&Any::new(&Some(Object(bound.clone()))).unwrap());
+    let other = received(&Any::new(Some(Object(bound.clone()))).unwrap());
     assert!(matches!(other.to_object::<Bound>(), Err(ExtractError::OtherType { .. })));
-    assert!(matches!(Any::new(&1_i32).unwrap().to_object::<Object>(), Err(ExtractError::OtherType { .. })));
+    assert!(matches!(Any::new(1_i32).unwrap().to_object::<Object>(), Err(ExtractError::OtherType { .. })));
     // An abstract interface holds a reference, a value, or nil.
     let either = TypeCode::abstract_interface("IDL:Either:1.0", "Either").unwrap();
     let object = Any::write(either.clone(), |out| {
@@ -326,7 +326,7 @@ fn a_reference_to_any_interface_is_an_object() {
 
 #[test]
 fn long_values_are_lent_to_the_encoder() {
-    let any = Any::new(&vec![7_u8; 100_000]).unwrap();
+    let any = Any::new(vec![7_u8; 100_000]).unwrap();
     let mut out = Encoder::new(wire(ByteOrder::NATIVE));
     any.encode(&mut out).unwrap();
     assert!(out.contiguous().is_none() && out.position() == 8 + 12 + 4 + 100_000);

@@ -303,7 +303,7 @@ fn a_char_is_one_octet_of_the_code_set_or_rejected() {
 
 #[test]
 fn an_any_is_converted_to_another_code_set() {
-    let value = Any::new(&vec![Char(0xe9), Char(b'x')]).unwrap();
+    let value = Any::new(vec![Char(0xe9), Char(b'x')]).unwrap();
     for (name, octet) in [("ISO-8859-1", 0xe9), ("IBM-850", 0x82)] {
         let mut out = Encoder::new(narrow(set(name)));
         value.write_value(&mut out).unwrap();

@@ -93,7 +93,7 @@ fn the_version_and_the_limits_are_those_of_the_form() {
     assert_eq!(to_octets(&wide, &form.version(GiopVersion::V1_1)).unwrap(), [0, 0, 0, 2, 0, b'w', 0, 0]);
     assert_eq!(to_octets(&wide, &form.version(GiopVersion::V1_0)), Err(CdrError::WideInGiop10));
 
-    let nested = Any::new(&Any::new(&Any::new(&1_u8).unwrap()).unwrap()).unwrap();
+    let nested = Any::new(Any::new(Any::new(1_u8).unwrap()).unwrap()).unwrap();
     let octets = to_octets(&nested, &form).unwrap();
     assert_eq!(from_octets(&octets, &form), Ok(nested));
     let flat = form.limits(Limits { nesting: 1, ..Limits::default() });

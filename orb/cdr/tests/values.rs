@@ -295,7 +295,7 @@ impl Typed for Text {
 fn a_value_in_an_any_is_extracted_as_its_base() {
     let derived =
         || Some(ValueRef::<dyn Derived>::new(DerivedState { base: BaseState { x: 3 }, ..Default::default() }));
-    let whole = spandrel_cdr::Any::new(&derived()).unwrap();
+    let whole = spandrel_cdr::Any::new(derived()).unwrap();
     assert!(whole.extract::<Option<ValueRef<dyn Base>>>().is_err(), "its type is another one");
     let base = whole.to_value::<dyn Base>().unwrap().unwrap();
     assert_eq!((base.base_state().x, base.repository_id()), (3, Some("IDL:Derived:1.0")));
@@ -311,13 +311,13 @@ fn a_value_in_an_any_is_extracted_as_its_base() {
     let any_value = read(<dyn Derived>::type_code(), &octets(&derived(), ByteOrder::Big));
     let any_value = any_value.to_value::<dyn ValueBase>().unwrap().unwrap();
     assert!(any_value.downcast::<dyn Derived>().is_some());
-    assert_eq!(spandrel_cdr::Any::new(&None::<ValueRef<dyn Derived>>).unwrap().to_value::<dyn Base>().unwrap(), None);
+    assert_eq!(spandrel_cdr::Any::new(None::<ValueRef<dyn Derived>>).unwrap().to_value::<dyn Base>().unwrap(), None);
     // The type code is less specific than the value: the value's type decides.
     let said_less = read(<dyn Base>::type_code(), &octets(&derived(), ByteOrder::Big));
     assert!(said_less.to_value::<dyn Derived>().unwrap().is_some());
-    let is_less = spandrel_cdr::Any::new(&Some(ValueRef::<dyn Base>::new(BaseState { x: 4 }))).unwrap();
+    let is_less = spandrel_cdr::Any::new(Some(ValueRef::<dyn Base>::new(BaseState { x: 4 }))).unwrap();
     assert!(other(is_less.to_value::<dyn Derived>().map(drop)));
-    assert!(other(spandrel_cdr::Any::new(&4_i32).unwrap().to_value::<dyn Base>().map(drop)));
+    assert!(other(spandrel_cdr::Any::new(4_i32).unwrap().to_value::<dyn Base>().map(drop)));
     // The value has no type information, so it has the type code's type (Part 2, 9.3.4.1): no ids, and null
     // inside.
     let unsaid = b"\x7f\xff\xff\x00\0\0\0\x05\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\0";

@@ -25,9 +25,9 @@ pub use spandrel_cdr::{
 };
 pub use spandrel_cdr::{
     Any, BoundedString, BoundedVec, BoundedWString, CdrError, Char, CompiledEnumeration, Decode, Decoder, Defining,
-    Encode, Encoder, Enumeration, Fixed, FixedSize, Label, LongDouble, Pad, ReferencePointer, TypeCode, TypeDefinition,
-    Typed, TypedReference, ValueModifier, Visibility, WString, Wide, decode_fixed_vec, encode_fixed_slice,
-    encode_padded_slice, enumerator, lend_padded, zerocopy,
+    Encode, Encoder, Enumeration, ExtractError, Fixed, FixedSize, Label, LongDouble, Pad, ReferencePointer, TypeCode,
+    TypeDefinition, Typed, TypedReference, ValueModifier, Visibility, WString, Wide, decode_fixed_vec,
+    encode_fixed_slice, encode_padded_slice, enumerator, lend_padded, zerocopy,
 };
 pub use spandrel_cdr::{
     engine::{Compiled, Value},

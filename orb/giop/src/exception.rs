@@ -10,7 +10,7 @@ mod unexplained;
 
 use std::{error::Error, fmt};
 
-use spandrel_cdr::{CdrError, Decoder, Encoder};
+use spandrel_cdr::{CdrError, Decoder, Encoder, ExtractError};
 use spandrel_error::escape;
 
 #[cfg(feature = "details")]
@@ -123,6 +123,35 @@ impl SystemException {
     #[must_use]
     pub const fn new(kind: SystemExceptionKind, minor: u32, completed: CompletionStatus) -> Self {
         Self { kind, completed, is_of_call: false, minor, detail: Detail::NONE }
+    }
+
+    /// An exception that a servant raises, with its explanation: a text, or a closure that makes one. It has minor code
+    /// 0 and is COMPLETED_MAYBE, since the operation has begun; [`not_executed`](Self::not_executed) says that nothing
+    /// was changed. The text reaches clients if the server sends explanations (`-ORBExceptionDetails`).
+    ///
+    /// ```
+    /// # use spandrel_giop as spandrel;
+    /// use spandrel::SystemException;
+    /// use spandrel::SystemExceptionKind::BadParam;
+    ///
+    /// fn set_speed(speed: i32) -> Result<(), SystemException> {
+    ///     if speed < 0 {
+    ///         return Err(SystemException::raised(BadParam, "speed is negative").not_executed());
+    ///     }
+    ///     Ok(())
+    /// }
+    /// # assert!(set_speed(1).is_ok());
+    /// # assert!(set_speed(-1).unwrap_err().to_string().ends_with("COMPLETED_NO): speed is negative"));
+    /// ```
+    #[must_use]
+    pub fn raised(kind: SystemExceptionKind, text: impl Explanation) -> Self {
+        Self::new(kind, 0, CompletionStatus::Maybe).with_detail(text)
+    }
+
+    /// The exception of an operation that was not executed: COMPLETED_NO. The client may call it again.
+    #[must_use]
+    pub const fn not_executed(self) -> Self {
+        self.with_completed(CompletionStatus::No)
     }
 
     /// Adds an explanation: a text, or a closure that makes one. It may contain what a peer wrote, so it is
@@ -294,6 +323,16 @@ impl From<CdrError> for SystemException {
             _ => cause.to_string(),
         };
         Self::new(kind, minor, CompletionStatus::No).with_detail(detail).with_source(cause)
+    }
+}
+
+impl From<ExtractError> for SystemException {
+    /// BAD_PARAM for a value of another type, otherwise as for a [`CdrError`]; COMPLETED_NO.
+    fn from(cause: ExtractError) -> Self {
+        match cause {
+            ExtractError::Value(cause) => cause.into(),
+            other => Self::bad_param(0, CompletionStatus::No).with_detail(|| other.to_string()).with_source(other),
+        }
     }
 }
 

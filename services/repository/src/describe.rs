@@ -51,19 +51,19 @@ impl<'m> Describer<'m> {
         let (name, id, version) = (definition.name.clone(), definition.id.clone(), definition.version.clone());
         let defined_in = self.container_id(definition);
         Ok(match &definition.content {
-            Body::Unlisted(Kind::KindModule) => Any::new(&ModuleDescription { name, id, defined_in, version }),
+            Body::Unlisted(Kind::KindModule) => Any::new(ModuleDescription { name, id, defined_in, version }),
             Body::Constant(body) => {
                 let (r#type, value) = (self.type_code(body.r#type)?, body.value.clone());
-                Any::new(&ConstantDescription { name, id, defined_in, version, r#type, value })
+                Any::new(ConstantDescription { name, id, defined_in, version, r#type, value })
             }
-            Body::AnException(_) => Any::new(&self.exception(number)?),
-            Body::AnAttribute(_) => Any::new(&self.attribute(number)?),
-            Body::Operation(_) => Any::new(&self.operation(number)?),
+            Body::AnException(_) => Any::new(self.exception(number)?),
+            Body::AnAttribute(_) => Any::new(self.attribute(number)?),
+            Body::Operation(_) => Any::new(self.operation(number)?),
             Body::AnInterface(body) => {
                 let base_interfaces = self.ids(&body.bases);
-                Any::new(&InterfaceDescription { name, id, defined_in, version, base_interfaces })
+                Any::new(InterfaceDescription { name, id, defined_in, version, base_interfaces })
             }
-            Body::Value(body) => Any::new(&ValueDescription {
+            Body::Value(body) => Any::new(ValueDescription {
                 name,
                 id,
                 is_abstract: body.is_abstract,
@@ -75,10 +75,10 @@ impl<'m> Describer<'m> {
                 is_truncatable: body.is_truncatable,
                 base_value: self.ids(&[body.base]).pop().unwrap_or_default(),
             }),
-            Body::ValueMember(_) => Any::new(&self.value_member(number)?),
+            Body::ValueMember(_) => Any::new(self.value_member(number)?),
             _ => {
                 let r#type = self.type_code(number)?;
-                Any::new(&TypeDescription { name, id, defined_in, version, r#type })
+                Any::new(TypeDescription { name, id, defined_in, version, r#type })
             }
         }?)
     }

@@ -42,13 +42,12 @@ fn all_kinds_are_created_and_described() {
         r#type: TypeCode::VOID,
         type_def: long.clone(),
     };
-    let branches =
-        vec![branch("a", Any::new(&1_i32).expect("a label")), branch("b", Any::new(&0_u8).expect("default"))];
+    let branches = vec![branch("a", Any::new(1_i32).expect("a label")), branch("b", Any::new(0_u8).expect("default"))];
     let union = make(&module, "create_union", &[&"IDL:M/U:1.0", &"U", &"1.0", &long, &branches]);
     make(&module, "create_alias", &[&"IDL:M/L:1.0", &"L", &"1.0", &long]);
     make(&module, "create_native", &[&"IDL:M/N:1.0", &"N", &"1.0"]);
     make(&module, "create_value_box", &[&"IDL:M/B:1.0", &"B", &"1.0", &long]);
-    make(&module, "create_constant", &[&"IDL:M/K:1.0", &"K", &"1.0", &long, &Any::new(&7_i32).expect("a value")]);
+    make(&module, "create_constant", &[&"IDL:M/K:1.0", &"K", &"1.0", &long, &Any::new(7_i32).expect("a value")]);
     let base = make(&module, "create_interface", &[&"IDL:M/Base:1.0", &"Base", &"1.0", &none()]);
     let interface = make(&module, "create_interface", &[&"IDL:M/I:1.0", &"I", &"1.0", &vec![Some(base.clone())]]);
     make(&module, "create_abstract_interface", &[&"IDL:M/A:1.0", &"A", &"1.0", &none()]);

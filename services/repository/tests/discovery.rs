@@ -27,7 +27,7 @@ fn an_object_is_called_without_idl() {
     let bank = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).take_args(&mut args).expect("an option");
     let bank = bank.build().expect("an ORB");
     let deposit = |_: &DescribedCall<'_>, list: &mut NvList| -> Result<Any, RequestError> {
-        Ok(Any::new(&(list.extract::<i64>(0)? + 1)).expect("a value"))
+        Ok(Any::new((list.extract::<i64>(0)? + 1)).expect("a value"))
     };
     let account = DescribedServant::described(idl.interface("Bank::Account").expect("an interface"), deposit);
     let account = Poa::root(&bank).expect("the adapter").activate(account).expect("an object");
@@ -64,7 +64,7 @@ fn an_object_is_called_without_idl() {
         assert_eq!(text(of.documentation().of_part("IDL:Bank/Reason:1.0", "limit")).as_deref(), Some("Too much."));
         assert_eq!(text(of.documentation().of_part("IDL:Bank/Refused:1.0", "why")).as_deref(), Some("The reason."));
     }
-    let outcome = DynamicObject::new(object, interface).call("deposit", &[Any::new(&500_i64).expect("a value")]);
+    let outcome = DynamicObject::new(object, interface).call("deposit", &[Any::new(500_i64).expect("a value")]);
     assert_eq!(outcome.expect("a call").result.extract::<i64>().expect("a number"), 501);
     bank.shutdown().expect("the end");
     client.shutdown().expect("the end");

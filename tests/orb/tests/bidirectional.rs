@@ -445,7 +445,7 @@ fn the_bidirectional_policy_of_an_adapter_overrides_the_orbs_setting() {
 #[test]
 fn the_bidirectional_policy_can_be_set_on_the_policy_manager() {
     let pair = Pair::of(Orb::builder().listen(Endpoint::nowhere()), server());
-    let policy = pair.client.orb.create_policy(37, &spandrel::types::Any::new(&1u16).unwrap()).unwrap();
+    let policy = pair.client.orb.create_policy(37, &spandrel::types::Any::new(1u16).unwrap()).unwrap();
     assert_eq!(policy.value(), Some(&BidirectionalPolicy::Both));
     pair.client.orb.policy_manager().set_policy_overrides(&[policy], SetOverrideType::AddOverride).unwrap();
     pair.to_server.call_back(Some(&pair.own)).unwrap();

@@ -52,7 +52,7 @@ fn results_are_returned_in_every_version_and_byte_order() {
         let mut add = addition(&target, 40, 2);
         add.invoke().unwrap();
         assert_eq!(add.return_value::<i32>().unwrap(), 42);
-        assert_eq!(add.return_any().unwrap(), Any::new(&42_i32).unwrap());
+        assert_eq!(add.return_any().unwrap(), Any::new(42_i32).unwrap());
         let mut echo = target.request("echo");
         echo.add_in_arg("caf\u{e9} \u{ff}").unwrap().set_return_type(TypeCode::STRING);
         echo.invoke().unwrap();
@@ -329,13 +329,13 @@ fn a_described_call_is_asynchronous() {
     let interface = InterfaceDescription::new(target.as_object().type_id(), "Target");
     let interface = [add, hold, note].into_iter().try_fold(interface, InterfaceDescription::operation).unwrap();
     let object = DynamicObject::new(target.as_object().clone(), interface);
-    let sum = block_on(object.call_async("add", &[Any::new(&20_i32).unwrap(), Any::new(&22_i32).unwrap()])).unwrap();
+    let sum = block_on(object.call_async("add", &[Any::new(20_i32).unwrap(), Any::new(22_i32).unwrap()])).unwrap();
     assert_eq!(sum.result::<i32>().unwrap(), 42);
-    block_on(object.call_async("note", &[Any::new(&vec![7_u8; 4]).unwrap()])).unwrap();
+    block_on(object.call_async("note", &[Any::new(vec![7_u8; 4]).unwrap()])).unwrap();
     assert_eq!(target.count().unwrap(), 1);
     assert!(block_on(object.call_async("add", &[])).is_err());
     // Dropped at its first wait, it leaves the connection usable.
-    let gate = [Any::new(&9_u32).unwrap()];
+    let gate = [Any::new(9_u32).unwrap()];
     let mut held = Box::pin(object.call_async("hold", &gate));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(held.as_mut().poll(&mut context).is_pending());

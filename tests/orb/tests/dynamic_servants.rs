@@ -265,7 +265,7 @@ fn serve(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestErro
         "where" => {
             let context = call.context.as_ref().unwrap();
             let values: Vec<_> = context.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            Ok(Any::new(&values.join(" ")).unwrap())
+            Ok(Any::new(values.join(" ")).unwrap())
         }
         "knock" => Ok(Any::default()),
         other => panic!("{other}"),
@@ -299,7 +299,7 @@ fn a_described_interface_is_called_and_served_without_generated_code() {
     context.set("place", "here").set("user.name", "ada").set("secret", "no");
     let there = till_description.with_context(&context).call("where", &[Any::new("x").unwrap()]).unwrap();
     assert_eq!(there.result::<String>().unwrap(), "place=here user.name=ada");
-    till_description.call("knock", &[Any::new(&7_u8).unwrap()]).unwrap();
+    till_description.call("knock", &[Any::new(7_u8).unwrap()]).unwrap();
 }
 
 #[test]
@@ -592,6 +592,6 @@ fn dynamic_requests_and_servants_decode_the_given_value_types() {
     assert!(refused.contains("MARSHAL"), "{refused}");
     // A value of another type is refused for an argument of type `Plant`.
     let plant = describe(VALUE_IDL).unwrap().type_code("Garden::Plant").unwrap();
-    let other = NamedValue { type_code: plant, ..NamedValue::new("what", ArgMode::In, Any::new(&1_i32).unwrap()) };
+    let other = NamedValue { type_code: plant, ..NamedValue::new("what", ArgMode::In, Any::new(1_i32).unwrap()) };
     assert_eq!(with_types.request("keep").add_arg(&other).unwrap_err().kind(), SystemExceptionKind::BadParam);
 }

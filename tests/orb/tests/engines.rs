@@ -153,7 +153,7 @@ macro_rules! engine {
                 for choice in [Choice::Number(7), Choice::Text("text".into()), Choice::Unlisted(Colour::Blue)] {
                     record(&shop.choose(&choice).unwrap());
                 }
-                let (any, last) = shop.wrap(&Any::new(&entry(9)).unwrap(), "gruß €").unwrap();
+                let (any, last) = shop.wrap(&Any::new(entry(9)).unwrap(), "gruß €").unwrap();
                 record(&(any.extract::<Entry>().unwrap(), last));
                 record(&(shop.other(Some(&shop), None).unwrap() == Some(shop.clone())));
                 record(&shop.other(None, Some(object)).unwrap().is_some());

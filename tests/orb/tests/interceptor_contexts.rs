@@ -25,7 +25,7 @@ use spandrel_orb_tests::{
 const ID: u32 = 0x5350_7777;
 
 fn any(value: i32) -> Any {
-    Any::new(&value).unwrap()
+    Any::new(value).unwrap()
 }
 
 fn value(any: &Any) -> Option<i32> {

@@ -395,13 +395,13 @@ fn adapter_policies_and_duplicate_types_are_refused_for_clients() {
 fn create_policy_accepts_the_standards_values() {
     let orb = Orb::builder().build().unwrap();
     let of = |policy_type, any: &Any| orb.create_policy(policy_type, any);
-    let short = |value: i16| Any::new(&value).unwrap();
+    let short = |value: i16| Any::new(value).unwrap();
     assert_eq!(of(REBIND, &short(2)).unwrap().value(), Some(&RebindPolicy::NoReconnect));
     assert_eq!(of(SYNC_SCOPE, &short(1)).unwrap().value(), Some(&SyncScopePolicy::WithTransport));
     assert_eq!(of(REBIND, &short(3)).unwrap_err().reason, PolicyErrorCode::BadPolicyValue);
     assert_eq!(of(REBIND, &short(-1)).unwrap_err().reason, PolicyErrorCode::UnsupportedPolicyValue);
-    assert_eq!(of(REBIND, &Any::new(&2i32).unwrap()).unwrap_err().reason, PolicyErrorCode::BadPolicyType);
-    let time = Any::new(&15_000_000u64).unwrap();
+    assert_eq!(of(REBIND, &Any::new(2i32).unwrap()).unwrap_err().reason, PolicyErrorCode::BadPolicyType);
+    let time = Any::new(15_000_000u64).unwrap();
     let limit = Duration::from_millis(1500);
     assert_eq!(of(31, &time).unwrap().value(), Some(&RelativeRequestTimeoutPolicy(limit)));
     assert_eq!(of(32, &time).unwrap().value(), Some(&RelativeRoundtripTimeoutPolicy(limit)));
@@ -439,7 +439,7 @@ fn a_registered_policy_factory_creates_other_policy_types() {
     assert_eq!(object.policy(5000).unwrap_err().minor(), minor::UNKNOWN_POLICY_TYPE);
     orb.register_policy_factory(5000, spandrel::net::sync::Arc::new(ColourFactory)).unwrap();
     assert!(object.policy(5000).unwrap().is_none());
-    let created = orb.create_policy(5000, &Any::new(&7i32).unwrap()).unwrap();
+    let created = orb.create_policy(5000, &Any::new(7i32).unwrap()).unwrap();
     let coloured = object.set_policy_overrides(&[created], ADD).unwrap();
     assert_eq!(coloured.policy(5000).unwrap().unwrap().value(), Some(&Colour(7)));
     let refused = orb.create_policy(5000, &Any::new("red").unwrap()).unwrap_err();

@@ -594,7 +594,7 @@ fn call(reference: &str, idl: &Path) {
     let orb = Orb::builder().build().unwrap();
     let account =
         DynamicObject::new(orb.string_to_object(reference).unwrap(), described.interface("Bank::Account").unwrap());
-    let arguments = [spandrel::types::Any::new(&100_i64).unwrap(), spandrel::types::Any::new("rent").unwrap()];
+    let arguments = [spandrel::types::Any::new(100_i64).unwrap(), spandrel::types::Any::new("rent").unwrap()];
     assert_eq!(account.call("deposit", &arguments).unwrap().result::<i64>().unwrap(), 200);
 }
 

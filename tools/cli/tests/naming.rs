@@ -265,7 +265,7 @@ fn serve_hostile_names(orb: &Orb, is_endless: bool) -> String {
             return void();
         }
         list.set(1, &bindings())?;
-        Ok(Any::new(&true).unwrap())
+        Ok(Any::new(true).unwrap())
     };
     let interface = interfaces.interface("CosNaming::BindingIterator").unwrap();
     let iterator = adapter.activate(DescribedServant::described(interface, next)).unwrap();

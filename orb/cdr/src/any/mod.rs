@@ -53,12 +53,12 @@ pub enum ExtractError {
 spandrel_error::debug_as_report!(ExtractError);
 
 impl Any {
-    /// Holds a copy of the value, with the type code of its Rust type.
+    /// Holds a copy of the value, which is given itself or by reference, with the type code of its Rust type.
     ///
     /// # Errors
     /// A value that has no CDR form.
-    pub fn new<T: Encode + Typed + ?Sized>(value: &T) -> Result<Self, CdrError> {
-        Self::encoded(T::type_code(), value)
+    pub fn new<T: Encode + Typed>(value: T) -> Result<Self, CdrError> {
+        Self::encoded(T::type_code(), &value)
     }
 
     /// Holds a copy of the value, with a more specific type code than that of its Rust type: that of a

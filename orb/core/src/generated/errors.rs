@@ -93,6 +93,16 @@ macro_rules! generated_local_errors {
                 $name::System(exception)
             }
         }
+        impl __rt::From<__rt::CdrError> for $name {
+            fn from(error: __rt::CdrError) -> Self {
+                $name::System(__rt::From::from(error))
+            }
+        }
+        impl __rt::From<__rt::ExtractError> for $name {
+            fn from(error: __rt::ExtractError) -> Self {
+                $name::System(__rt::From::from(error))
+            }
+        }
     };
 }
 

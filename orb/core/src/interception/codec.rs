@@ -171,14 +171,14 @@ mod tests {
     }
 
     fn any(value: i32) -> Any {
-        Any::new(&value).expect("a long has a CDR form")
+        Any::new(value).expect("a long has a CDR form")
     }
 
     #[test]
     fn encoded_values_are_decoded() {
         for version in [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2] {
             let codec = codec(version);
-            for value in [any(-7), Any::new("caf\u{e9}").unwrap(), Any::new(&any(8)).unwrap(), Any::default()] {
+            for value in [any(-7), Any::new("caf\u{e9}").unwrap(), Any::new(any(8)).unwrap(), Any::default()] {
                 assert_eq!(codec.decode(&codec.encode(&value).unwrap()), Ok(value.clone()));
                 let alone = codec.encode_value(&value).unwrap();
                 assert_eq!(codec.decode_value(&alone, value.type_code()), Ok(value));
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn wide_text_does_not_exist_in_version_1_0() {
-        let wide = Any::new(&WString::from("w")).unwrap();
+        let wide = Any::new(WString::from("w")).unwrap();
         assert!(matches!(codec(GiopVersion::V1_0).encode(&wide), Err(CodecError::InvalidTypeForEncoding(..))));
         assert!(matches!(codec(GiopVersion::V1_0).encode_value(&wide), Err(CodecError::InvalidTypeForEncoding(..))));
         let codec = codec(GiopVersion::V1_2);

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn any(value: i32) -> Any {
-        Any::new(&value).expect("a long has a CDR form")
+        Any::new(value).expect("a long has a CDR form")
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::{Policy, PolicyType};
 /// use spandrel::types::Any;
 ///
 /// let orb = Orb::builder().build()?;
-/// let error = orb.create_policy(23, &Any::new(&7_i16)?).unwrap_err(); // Messaging::REBIND_POLICY_TYPE
+/// let error = orb.create_policy(23, &Any::new(7_i16)?).unwrap_err(); // Messaging::REBIND_POLICY_TYPE
 /// assert_eq!(error.reason, PolicyErrorCode::BadPolicyValue);
 /// assert_eq!(
 ///     error.to_string(),
@@ -126,7 +126,7 @@ fn describe(value: &Any) -> String {
 ///
 /// let orb = Orb::builder().build()?;
 /// orb.register_policy_factory(0x4d59_0001, Arc::new(PriorityFactory))?;
-/// let policy = orb.create_policy(0x4d59_0001, &Any::new(&3_i16)?)?;
+/// let policy = orb.create_policy(0x4d59_0001, &Any::new(3_i16)?)?;
 /// assert_eq!(policy.value(), Some(&Priority(3)));
 /// # orb.shutdown()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

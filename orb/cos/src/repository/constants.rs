@@ -68,7 +68,7 @@ pub(super) fn label(
     label: &spandrel_idl::model::Label,
 ) -> Result<Any, CdrError> {
     match label {
-        spandrel_idl::model::Label::Default => Any::new(&0_u8),
+        spandrel_idl::model::Label::Default => Any::new(0_u8),
         spandrel_idl::model::Label::Value(value) => to_any(model, discriminator, value),
     }
 }

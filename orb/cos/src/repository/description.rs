@@ -36,7 +36,7 @@ const MAX_SEARCHED: usize = 1_000;
 ///     let orb = Orb::init(std::env::args())?; // -ORBInitRef InterfaceRepository=corbaloc::host:2809/InterfaceRepository
 ///     let object = orb.string_to_object("corbaloc::bank.example:2810/Account")?;
 ///     let account = DynamicObject::new(object.clone(), repository::interface_of(&orb, &object)?);
-///     println!("{:?}", account.call("deposit", &[Any::new(&500_i64)?])?.result);
+///     println!("{:?}", account.call("deposit", &[Any::new(500_i64)?])?.result);
 ///     Ok(())
 /// }
 /// ```

@@ -12,7 +12,7 @@ use super::{DynAny, DynAnyError, dyn_any::Value, graph::Copier, limits::Meter};
 /// use spandrel::types::{Any, TypeCode};
 ///
 /// let mut primes = DynAny::of_type(&TypeCode::sequence(&TypeCode::LONG, 0)?)?;
-/// let elements = [2, 3, 5].map(|prime: i32| Any::new(&prime)).into_iter().collect::<Result<Vec<_>, _>>()?;
+/// let elements = [2, 3, 5].map(|prime: i32| Any::new(prime)).into_iter().collect::<Result<Vec<_>, _>>()?;
 /// primes.as_sequence()?.set_elements(&elements)?;
 /// assert_eq!(primes.to_any()?.extract::<Vec<i32>>()?, [2, 3, 5]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -15,7 +15,7 @@ use super::{DynAny, DynAnyError, error::NO_CURRENT, graph::Copier, members::memb
 /// let entry = TypeCode::structure("IDL:Bank/Entry:1.0", "Entry", &members)?;
 /// let mut value = DynAny::of_type(&entry)?; // each member has the default of its type
 /// let name = NameValuePair { id: "name".to_owned(), value: Any::new("ada")? };
-/// let cents = NameValuePair { id: "cents".to_owned(), value: Any::new(&500_i64)? };
+/// let cents = NameValuePair { id: "cents".to_owned(), value: Any::new(500_i64)? };
 /// value.as_struct()?.set_members(&[name, cents.clone()])?;
 /// assert_eq!(value.as_struct()?.members()?[1], cents);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -386,7 +386,7 @@ mod tests {
                     })
                 }),
                 Self::Long64(values) => Any::new(values),
-                Self::Any(text) => Any::new(&Any::new(text).unwrap()),
+                Self::Any(text) => Any::new(Any::new(text).unwrap()),
             }
             .unwrap()
         }

@@ -54,7 +54,7 @@ fn values_beyond_the_component_limit_are_rejected() {
         type_code = array(&type_code, 1000);
     }
     assert!(matches!(DynAny::of_type(&type_code), Err(DynAnyError::TooLarge { .. })));
-    let octets = Any::new(&vec![7_u8; 100]).unwrap();
+    let octets = Any::new(vec![7_u8; 100]).unwrap();
     assert_eq!(DynAny::with_limit(&octets, 100), Err(DynAnyError::TooLarge { limit: 100 }));
     assert_eq!(DynAny::with_limit(&octets, 101).unwrap().octet_seq(), Ok(vec![7; 100]));
     let mut sequence = default_value(&many(&TypeCode::OCTET, 0));
@@ -67,7 +67,7 @@ fn the_type_keeps_its_aliases_and_never_changes() {
     let aliased = many(&TypeCode::LONG, 0);
     let mut value = default_value(&aliased);
     assert_eq!(value.type_code().kind(), TcKind::Alias);
-    value.from_any(&Any::new(&vec![1_i32]).unwrap()).unwrap();
+    value.from_any(&Any::new(vec![1_i32]).unwrap()).unwrap();
     assert!(value.type_code().equal(&aliased));
     assert!(value.to_any().unwrap().type_code().equal(&aliased));
 }
@@ -81,8 +81,8 @@ fn assign_and_from_any_require_an_equivalent_type() {
     value.assign(&other).unwrap();
     assert_eq!(value.long(), Ok(7));
     assert!(matches!(value.assign(&default_value(&TypeCode::ULONG)), Err(DynAnyError::TypeMismatch { .. })));
-    value.from_any(&Any::new(&8_i32).unwrap()).unwrap();
-    assert!(matches!(value.from_any(&Any::new(&8_i16).unwrap()), Err(DynAnyError::TypeMismatch { .. })));
+    value.from_any(&Any::new(8_i32).unwrap()).unwrap();
+    assert!(matches!(value.from_any(&Any::new(8_i16).unwrap()), Err(DynAnyError::TypeMismatch { .. })));
     assert_eq!(value.long(), Ok(8), "unchanged");
 }
 
@@ -97,7 +97,7 @@ fn assignment_resets_the_current_position() {
 #[test]
 fn to_any_restores_the_original_any() {
     // 16.2.3.4
-    let any = Any::new(&vec!["a".to_owned(), "b".to_owned()]).unwrap();
+    let any = Any::new(vec!["a".to_owned(), "b".to_owned()]).unwrap();
     assert_eq!(DynAny::new(&any).unwrap().to_any().unwrap(), any);
     let mut nul = default_value(&TypeCode::string(0));
     nul.insert_string("a\0b").unwrap();
@@ -219,7 +219,7 @@ every_basic_type! {
     TypeCode::LONGDOUBLE, insert_longdouble, longdouble, LongDouble::from(3.5);
     TypeCode::string(0), insert_string, string, "text";
     TypeCode::wstring(0), insert_wstring, wstring, "5 \u{20ac}";
-    TypeCode::ANY, insert_any, any, Any::new(&5_i32).unwrap();
+    TypeCode::ANY, insert_any, any, Any::new(5_i32).unwrap();
     TypeCode::TYPE_CODE, insert_typecode, typecode, point();
 }
 
@@ -314,7 +314,7 @@ fn defaults_of_all_types_survive_encoding() {
     }
     assert_eq!(default_value(&TypeCode::NULL).to_any().unwrap(), Any::default());
     assert_eq!(
-        Any::new(&WString::from("a")).map(|any| DynAny::new(&any).unwrap().wstring().map(str::to_owned)),
+        Any::new(WString::from("a")).map(|any| DynAny::new(&any).unwrap().wstring().map(str::to_owned)),
         Ok(Ok("a".to_owned()))
     );
 }

@@ -90,7 +90,7 @@ fn structs_get_and_set_all_members() {
     let mut value = default_value(&point());
     value.seek(1);
     let pair = |id: &str, value: &Any| NameValuePair { id: id.to_owned(), value: value.clone() };
-    let (seven, name) = (Any::new(&7_i32).unwrap(), Any::new("seven").unwrap());
+    let (seven, name) = (Any::new(7_i32).unwrap(), Any::new("seven").unwrap());
     let mut point = value.as_struct().unwrap();
     point.set_members(&[pair("x", &seven), pair("name", &name)]).unwrap();
     assert_eq!(point.members().unwrap(), [pair("x", &seven), pair("name", &name)]);
@@ -251,7 +251,7 @@ fn sequences_change_their_length() {
 fn sequences_get_and_set_all_elements() {
     // 16.2.8
     let mut value = default_value(&many(&TypeCode::LONG, 2));
-    let elements = [Any::new(&1_i32).unwrap(), Any::new(&2_i32).unwrap()];
+    let elements = [Any::new(1_i32).unwrap(), Any::new(2_i32).unwrap()];
     let mut sequence = value.as_sequence().unwrap();
     sequence.set_elements(&elements).unwrap();
     assert_eq!(sequence.elements().unwrap(), elements);
@@ -271,7 +271,7 @@ fn sequences_get_and_set_all_elements() {
 fn arrays_get_and_set_all_elements() {
     // 16.2.9
     let mut value = default_value(&TypeCode::array(&TypeCode::LONG, 2).unwrap());
-    let elements = [Any::new(&1_i32).unwrap(), Any::new(&2_i32).unwrap()];
+    let elements = [Any::new(1_i32).unwrap(), Any::new(2_i32).unwrap()];
     let mut array = value.as_array().unwrap();
     array.set_elements(&elements).unwrap();
     assert_eq!(array.elements().unwrap(), elements);
@@ -382,7 +382,7 @@ fn a_box_holds_one_value() {
     assert_eq!((it.boxed_value(), it.is_null()), (Ok(Any::new("held").unwrap()), false));
     it.set_boxed_value_as_dyn_any(&text("other")).unwrap();
     assert_eq!(it.boxed_value_as_dyn_any(), Ok(&text("other")));
-    assert!(matches!(it.set_boxed_value(&Any::new(&1_i32).unwrap()), Err(DynAnyError::TypeMismatch { .. })));
+    assert!(matches!(it.set_boxed_value(&Any::new(1_i32).unwrap()), Err(DynAnyError::TypeMismatch { .. })));
     it.set_to_value().unwrap();
     assert_eq!(it.boxed_value_as_dyn_any(), Ok(&text("other")), "it holds one already");
     assert_eq!(DynAny::new(&value.to_any().unwrap()).unwrap(), value);

@@ -174,7 +174,7 @@ fn an_abstract_interface_has_an_object_or_a_value() {
     }
     value.assign(&object).unwrap();
     assert_eq!(value, object);
-    assert!(value.assign(&DynAny::new(&Any::new(&1_i32).unwrap()).unwrap()).is_err());
+    assert!(value.assign(&DynAny::new(&Any::new(1_i32).unwrap()).unwrap()).is_err());
     // Several occurrences share their values.
     let several = r#"[{_id: 1, _type: "IDL:Base:1.0", id: 1}, null, {_type: "IDL:Leaf:1.0", id: 2, inner: {_ref: 1}}]"#;
     there_and_back(&many(&either(), 0), several);

@@ -89,7 +89,7 @@ impl Probe {
                 "basic" => Ok(arguments[7].clone()),
                 "others" => Ok(arguments[5].clone()),
                 "constructed" | "dynamic" => Ok(arguments[0].clone()),
-                "_get_level" => Ok(Any::new(&7_i32).unwrap()),
+                "_get_level" => Ok(Any::new(7_i32).unwrap()),
                 "refuse" => {
                     let text = format!("{{\"reason\":{},\"code\":42}}", json(&arguments[0]));
                     let exception = DynAny::from_text(&refused, &text).unwrap().to_any().unwrap();

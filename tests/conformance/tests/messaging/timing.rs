@@ -70,7 +70,7 @@ fn past() -> SystemTime {
 fn absolute_time_policies_are_created_from_utc_times() {
     let orb = Orb::builder().build().unwrap();
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-    let value = Any::new(&UtcT::from_system_time(at).unwrap()).unwrap();
+    let value = Any::new(UtcT::from_system_time(at).unwrap()).unwrap();
     let created = |policy_type| orb.create_policy(policy_type, &value).unwrap();
     assert_eq!(created(REQUEST_START_TIME).value(), Some(&RequestStartTimePolicy(at)));
     assert_eq!(created(REQUEST_END_TIME).value(), Some(&RequestEndTimePolicy(at)));
@@ -78,7 +78,7 @@ fn absolute_time_policies_are_created_from_utc_times() {
     assert_eq!(created(REPLY_END_TIME).value(), Some(&ReplyEndTimePolicy(at)));
     for policy_type in REQUEST_START_TIME..=REPLY_END_TIME {
         assert_eq!(created(policy_type).policy_type(), policy_type);
-        let span = Any::new(&1_u64).unwrap();
+        let span = Any::new(1_u64).unwrap();
         assert_eq!(orb.create_policy(policy_type, &span).unwrap_err().reason, PolicyErrorCode::BadPolicyType);
     }
 }
@@ -87,7 +87,7 @@ fn absolute_time_policies_are_created_from_utc_times() {
 #[test]
 fn relative_timeout_policies_are_created_from_time_spans() {
     let orb = Orb::builder().build().unwrap();
-    let value = Any::new(&15_u64).unwrap();
+    let value = Any::new(15_u64).unwrap();
     let span = Duration::from_nanos(1500);
     let created = |policy_type| orb.create_policy(policy_type, &value).unwrap();
     assert_eq!(created(RELATIVE_REQ_TIMEOUT).value(), Some(&RelativeRequestTimeoutPolicy(span)));

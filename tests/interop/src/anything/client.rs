@@ -84,7 +84,7 @@ fn all_cases(suite: &mut Suite<'_>, desk: &Desk, narrow: Narrow) -> Result<()> {
         suite.case(&format!("dynany/{}", sample.name), || dyn_any(desk, sample));
         suite.case(&format!("typecode/{}", sample.name), || type_code(desk, sample));
     }
-    suite.case("exception/any", || match desk.fail(&Any::new(&point(-1, 2.5))?) {
+    suite.case("exception/any", || match desk.fail(&Any::new(point(-1, 2.5))?) {
         Err(desk::FailError::Broke(broke)) => {
             equal(broke.why.as_str(), "as you asked")?;
             check("what", "point", &broke.what)

@@ -56,14 +56,14 @@ const CONSTRUCTED: &[Sample] = samples! {
     "flag-none" Flag = Flag::Unlisted(false);
     "tree" Tree = tree();
     "parcel" Parcel = parcel()?;
-    "any" Any = Any::new(&point(-1, 2.5))?;
-    "broke" Broke = Broke { why: "glass".to_owned(), what: Any::new(&point(-1, 2.5))? };
+    "any" Any = Any::new(point(-1, 2.5))?;
+    "broke" Broke = Broke { why: "glass".to_owned(), what: Any::new(point(-1, 2.5))? };
 };
 
 const ALIASES: &[Sample] = samples! {
     "points" Points [points_tc()] = vec![point(1, 0.5), point(2, -0.5)];
     "matrix" Matrix [matrix_tc()] = [[1, 2, 3], [-4, -5, -6]];
-    "anys" Anys [anys_tc()] = vec![Any::new(&3_i16)?, Any::new(&point(-1, 2.5))?, Any::new(&tree())?];
+    "anys" Anys [anys_tc()] = vec![Any::new(3_i16)?, Any::new(point(-1, 2.5))?, Any::new(tree())?];
 };
 
 /// Types that GIOP 1.0 does not have.
@@ -114,7 +114,7 @@ fn tree() -> Tree {
 }
 
 fn parcel() -> Result<Parcel> {
-    let contents = Any::new(&point(-1, 2.5))?;
+    let contents = Any::new(point(-1, 2.5))?;
     Ok(Parcel { lead: 7, contents, r#type: Tree::type_code(), chosen: choice("in a parcel") })
 }
 

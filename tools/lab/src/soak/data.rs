@@ -58,12 +58,12 @@ pub(super) fn variant(rng: &mut Rng) -> Variant {
 /// A value of a random type, possibly nested.
 pub(super) fn any(rng: &mut Rng) -> Result<Any, CdrError> {
     match rng.u8(..7) {
-        0 => Any::new(&rng.i32(..)),
-        1 => Any::new(&text(rng, 200)),
-        2 => Any::new(&records(rng, 20)),
-        3 => Any::new(&variant(rng)),
-        4 => Any::new(&octets(rng, 2_000)),
-        5 => Any::new(&any(rng)?),
+        0 => Any::new(rng.i32(..)),
+        1 => Any::new(text(rng, 200)),
+        2 => Any::new(records(rng, 20)),
+        3 => Any::new(variant(rng)),
+        4 => Any::new(octets(rng, 2_000)),
+        5 => Any::new(any(rng)?),
         _ => Ok(Any::default()),
     }
 }

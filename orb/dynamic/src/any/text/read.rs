@@ -629,14 +629,14 @@ const TYPE_NEEDED: &str = "the type of the value cannot be determined: write it 
 /// A value of the type that a word implies.
 fn implied(word: &str, at: usize) -> Result<Any, TextError> {
     let result = if let Ok(value) = word.parse::<bool>() {
-        Any::new(&value)
+        Any::new(value)
     } else if let Ok(value) = word.parse::<i32>() {
-        Any::new(&value)
+        Any::new(value)
     } else if let Ok(value) = word.parse::<i64>() {
-        Any::new(&value)
+        Any::new(value)
     } else {
         match float::<f64>(word) {
-            Ok(value) => Any::new(&value),
+            Ok(value) => Any::new(value),
             Err(error) if number::is_number(word) => return failed(at, error),
             Err(_) => return failed(at, format!("the type of `{word}` cannot be determined: {TYPE_NEEDED}")),
         }
