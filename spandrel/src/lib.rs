@@ -221,7 +221,10 @@ pub mod options {
     pub use spandrel_orb::{Collocation, Concurrency, ConcurrencyError, EndpointError, QueueOverflow};
     #[cfg(feature = "clap")]
     #[doc(inline)]
-    pub use spandrel_orb::{OrbArgs, OrbArgsError};
+    pub use spandrel_orb::{OrbArgs, OrbArgsError, OrbSetting, SettingSource};
+    #[cfg(feature = "site")]
+    #[doc(inline)]
+    pub use spandrel_orb::{Site, SiteError, SiteSetting};
 }
 
 /// Asynchronous calls: their replies, and the messaging of the standard (reply handlers and pollers).

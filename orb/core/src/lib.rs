@@ -67,7 +67,9 @@ pub use client::{
     transport::{self, Endpoint, EndpointError},
 };
 #[cfg(feature = "clap")]
-pub use configuration::orb_args::{OrbArgs, OrbArgsError};
+pub use configuration::orb_args::{OrbArgs, OrbArgsError, OrbSetting, SettingSource};
+#[cfg(feature = "site")]
+pub use configuration::site::{Site, SiteError, SiteSetting};
 pub use configuration::{
     command_line::{GENERAL_OPTIONS, InitError, OrbOption, SERVER_OPTIONS},
     options::{OrbBuilder, OrbProfile, UnknownProfile},

@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow};
 use spandrel::authorization::{AuditLog, AuditOptions, Authorizer};
 use spandrel::net::error::excerpt;
 use spandrel::net::transport::Address;
-use spandrel::options::OrbArgs;
+use spandrel::options::{OrbArgs, OrbArgsError, Site, SiteSetting};
 use spandrel::services::activation;
 use spandrel::ssliop::Ssliop;
 use spandrel::{Endpoint, ObjectRef, Orb};
@@ -43,18 +43,27 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// A file for the decisions of the policy, in lines of JSON
-    #[arg(long, value_name = "FILE", requires = "policy")]
+    #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
 }
 
 impl PolicyArgs {
-    /// The policy and the audit log; the policy is read again at SIGHUP and when the file changes.
+    /// The policy and the audit log of these options, else those of the site; the policy is read again at SIGHUP and when
+    /// the file changes.
     ///
     /// # Errors
-    /// Files that cannot be read or written, or that are no policy.
-    pub fn authorizer(&self) -> Result<Option<Authorizer>, Failure> {
-        let Some(policy) = &self.policy else { return Ok(None) };
-        let audit = self.audit.as_deref().map(|file| AuditLog::open(file, AuditOptions::default())).transpose();
+    /// Files that cannot be read or written, or that are no policy; an audit log without a policy.
+    pub fn authorizer(&self, site: Option<&Site>) -> Result<Option<Authorizer>, Failure> {
+        let of_site = |file: Option<&SiteSetting>| file.map(|file| PathBuf::from(&file.value));
+        let policy = self.policy.clone().or_else(|| of_site(site?.policy()));
+        let audit = self.audit.clone().or_else(|| of_site(site?.audit()));
+        let Some(policy) = &policy else {
+            return match audit {
+                Some(_) => Err(Failure::usage(anyhow!("--audit needs --policy: without a policy nothing is decided"))),
+                None => Ok(None),
+            };
+        };
+        let audit = audit.as_deref().map(|file| AuditLog::open(file, AuditOptions::default())).transpose();
         let audit =
             audit.map_err(|error| Failure::failed(anyhow!(error).context("no service without it (--audit)")))?;
         let authorizer = Authorizer::from_file(policy, audit).map_err(|error| {
@@ -67,7 +76,15 @@ impl PolicyArgs {
 }
 
 impl DaemonArgs {
-    /// Adds an option of the ORB and its value. One of the command line has precedence.
+    /// The site of the options, if there is one.
+    ///
+    /// # Errors
+    /// A site that cannot be read.
+    pub fn site(&self) -> Result<Option<&Site>, Failure> {
+        self.orb.site().map_err(Failure::usage)
+    }
+
+    /// Adds an option of the ORB and its value. One of the site or of the command line has precedence.
     #[must_use]
     pub fn with_orb_option(mut self, option: &str, value: &str) -> Self {
         self.orb = self.orb.with_default(option, value);
@@ -100,8 +117,8 @@ impl DaemonArgs {
         key: &str,
         timeout: Duration,
     ) -> Result<ServedObject, Failure> {
-        let (url, address) =
-            object_url(server, default_port, key, self.orb.authorities().is_some()).map_err(Failure::usage)?;
+        let by_tls = self.orb.authorities().map_err(Failure::usage)?.is_some();
+        let (url, address) = object_url(server, default_port, key, by_tls).map_err(Failure::usage)?;
         let orb = client_orb(&self.orb, timeout)?;
         let object = orb.string_to_object(&url).context("cannot read --server").map_err(Failure::usage)?;
         Ok(ServedObject { object, address })
@@ -113,17 +130,25 @@ impl DaemonArgs {
         default_port: u16,
         authorizer: Option<&Authorizer>,
     ) -> Result<(Orb, Vec<Endpoint>), Failure> {
-        let mut options = self.orb.options().map_err(Failure::usage)?;
-        if self.orb.authorities().is_some() {
-            if self.orb.certificate().is_none() {
+        let mut args = self.orb.clone();
+        if args.authorities().map_err(Failure::usage)?.is_some() {
+            if args.certificate().map_err(Failure::usage)?.is_none() {
                 return Err(Failure::usage(anyhow!("--ca needs --cert and --key, the certificate of the service")));
             }
-            options.insert(0, ["-ORBSSLVerify", "require"].map(str::to_owned));
+            args = args.with_default("-ORBSSLVerify", "require");
         }
-        options.extend(self.listen.iter().map(|endpoint| ["-ORBListenEndpoints".to_owned(), endpoint.clone()]));
         let builder = activation::install(Orb::builder().accept_later()).map_err(Failure::failed)?;
-        let mut builder = builder.protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
-        let mut endpoints = endpoints(&options)?;
+        let builder = builder.protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
+        let mut builder = args.apply(builder).map_err(|error| match error {
+            OrbArgsError::Option(error) => Failure::usage(error),
+            error => Failure::usage(error),
+        })?;
+        let settings = args.settings().map_err(Failure::usage)?;
+        let texts = settings.iter().filter(|setting| LISTEN_OPTIONS.contains(&&*setting.option)).map(|of| &of.value);
+        let mut endpoints = endpoints(texts.chain(&self.listen))?;
+        for endpoint in &self.listen {
+            builder = builder.option(LISTEN_OPTIONS[0], endpoint).map_err(Failure::usage)?;
+        }
         if endpoints.is_empty() {
             endpoints.push(Endpoint::new("127.0.0.1", default_port));
             builder = builder.listen(Endpoint::new("127.0.0.1", default_port));
@@ -131,8 +156,7 @@ impl DaemonArgs {
         if let Some(authorizer) = authorizer {
             builder = authorizer.install(builder).map_err(Failure::failed)?;
         }
-        let mut args = options.into_iter().flatten().collect();
-        let orb = builder.take_args(&mut args).map_err(Failure::usage)?.build().map_err(Failure::of_listening)?;
+        let orb = builder.build().map_err(Failure::of_listening)?;
         Ok((orb, endpoints))
     }
 }
@@ -174,10 +198,9 @@ fn object_url(server: &str, default_port: u16, key: &str, by_tls: bool) -> anyho
 /// The options by which an ORB's endpoints are named.
 const LISTEN_OPTIONS: [&str; 4] = ["-ORBListenEndpoints", "-ORBListenEndpoint", "-ORBEndpoint", "-ORBendPoint"];
 
-/// The endpoints among these options and values of an ORB.
-fn endpoints(options: &[[String; 2]]) -> Result<Vec<Endpoint>, Failure> {
-    let values = options.iter().filter(|[option, _]| LISTEN_OPTIONS.contains(&option.as_str()));
-    let texts = values.flat_map(|[_, value]| value.split(';')).filter(|text| !text.is_empty());
+/// The endpoints of these values of options.
+fn endpoints<'v>(values: impl Iterator<Item = &'v String>) -> Result<Vec<Endpoint>, Failure> {
+    let texts = values.flat_map(|value| value.split(';')).filter(|text| !text.is_empty());
     texts.map(|text| text.parse().map_err(Failure::usage)).collect()
 }
 

@@ -140,7 +140,7 @@ impl DaemonArgs {
     /// An invalid policy; a folder that cannot be written or that another process uses; an address in use; wrong
     /// options.
     pub fn start_services(&self, names: &[&str], default_port: u16) -> Result<Daemon, Failure> {
-        let authorizer = self.policy.authorizer()?;
+        let authorizer = self.policy.authorizer(self.site()?)?;
         let data = self.data_folder()?;
         fs::create_dir_all(&data)
             .with_context(|| format!("cannot create the data folder {} (--data)", data.display()))

@@ -21,10 +21,10 @@ const EXAMPLES: &str = "\
 Examples:
   spandrel proxy --expose 'Bank/*' --tokens tokens.txt
   spandrel proxy --expose Bank/alice --anonymous --idl bank.idl
-  spandrel proxy --config proxy.toml --tokens tokens.txt --listen 0.0.0.0:8443 --http-cert server.pem --http-key server.key
+  spandrel proxy --exposures proxy.toml --tokens tokens.txt --listen 0.0.0.0:8443 --http-cert server.pem --http-key server.key
   curl -H 'Authorization: Bearer TOKEN' -H 'Content-Type: application/json' -d '{\"cents\": 500}' http://127.0.0.1:8080/Bank/alice/deposit
 
-Nothing is served unless --expose or --config names it, and no client without --tokens, --http-ca or --anonymous.";
+Nothing is served unless --expose or --exposures names it, and no client without --tokens, --http-ca or --anonymous.";
 
 /// Objects of the naming service as HTTP and JSON.
 ///
@@ -38,7 +38,7 @@ struct Args {
     expose: Vec<String>,
     /// A file (TOML) of the names to serve: `[[expose]]` with `name` and perhaps `operations`
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    exposures: Option<PathBuf>,
     /// A file that declares the interfaces; without it, an interface repository describes them
     #[arg(long, value_name = "FILE")]
     idl: Option<PathBuf>,
@@ -78,7 +78,7 @@ struct Args {
     orb: OrbArgs,
 }
 
-/// The file of `--config`.
+/// The file of `--exposures`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
@@ -107,7 +107,7 @@ impl Args {
             })
         });
         let idl = idl.transpose()?;
-        let authorizer = self.policy.authorizer()?;
+        let authorizer = self.policy.authorizer(self.orb.site().map_err(Failure::usage)?)?;
         let timeout = Duration::from_secs(self.timeout.into());
         let orb = spandrel_daemon::client_orb(&self.orb, timeout)?;
         let catalogue = Catalogue::new(&orb, &exposures, idl)
@@ -145,18 +145,18 @@ impl Args {
     fn exposures(&self) -> Result<Vec<Exposure>, Failure> {
         let given = self.expose.iter().map(|name| Exposure { name: name.clone(), operations: Vec::new() });
         let mut all: Vec<Exposure> = given.collect();
-        if let Some(file) = &self.config {
+        if let Some(file) = &self.exposures {
             let text = std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read {} (--config)", file.display()))
+                .with_context(|| format!("cannot read {} (--exposures)", file.display()))
                 .map_err(Failure::usage)?;
             let config: Config = spandrel_daemon::parse_toml(&text)
-                .with_context(|| format!("{} (--config) is malformed", file.display()))
+                .with_context(|| format!("{} (--exposures) is malformed", file.display()))
                 .map_err(Failure::usage)?;
             let read = config.expose.into_iter();
             all.extend(read.map(|ConfigExposure { name, operations }| Exposure { name, operations }));
         }
         if all.is_empty() {
-            return Err(Failure::usage(anyhow!("nothing is served: --expose NAME or --config FILE names objects")));
+            return Err(Failure::usage(anyhow!("nothing is served: --expose NAME or --exposures FILE names objects")));
         }
         Ok(all)
     }

@@ -21,7 +21,7 @@ fn refuses(arguments: &[&str], code: i32, part: &str) {
 
 #[test]
 fn nothing_is_served_by_default() {
-    refuses(&[], 2, "nothing is served: --expose NAME or --config FILE");
+    refuses(&[], 2, "nothing is served: --expose NAME or --exposures FILE");
     refuses(&["--expose", "a"], 2, "no client could identify itself: --tokens FILE");
     refuses(&["--expose", "a", "--anonymous", "--listen", "0.0.0.0:0"], 2, "--anonymous needs a loopback address");
     refuses(&["--expose", "a", "--anonymous"], 1, "there is no naming service: --orb '-ORBInitRef NameService=");
@@ -38,9 +38,9 @@ fn bad_files_are_named() {
         path.display().to_string()
     };
     let absent = folder.path().join("absent").display().to_string();
-    refuses(&["--config", &absent], 2, "cannot read");
+    refuses(&["--exposures", &absent], 2, "cannot read");
     let config = file("bad.toml", "[[expose]]\nnames = 7\n");
-    refuses(&["--config", &config], 2, "bad.toml (--config) is malformed: line 2: unknown field `names`");
+    refuses(&["--exposures", &config], 2, "bad.toml (--exposures) is malformed: line 2: unknown field `names`");
     refuses(&["--expose", "a", "--tokens", &absent], 2, "cannot read the tokens in");
     let short = file("short.txt", "# names\nalice short\n");
     refuses(&["--expose", "a", "--tokens", &short], 2, "short.txt:2: expected a name, a blank, and a token");

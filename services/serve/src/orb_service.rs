@@ -58,7 +58,7 @@ impl SharedObject for OrbService {
         options.extend_from_slice(arguments);
         let mut builder = orb_builder().take_args(&mut options)?;
         let args: Args = parse(&options)?;
-        let authorizer = args.policy.authorizer().map_err(|failure| failure.to_string())?;
+        let authorizer = args.policy.authorizer(None).map_err(|failure| failure.to_string())?;
         if let Some(authorizer) = &authorizer {
             builder = authorizer.install(builder)?;
         }

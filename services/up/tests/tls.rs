@@ -27,6 +27,40 @@ fn client(authority: &Authority, identity: &Identity, references: &[(&str, &str)
 }
 
 #[test]
+fn a_site_has_the_files_of_tls_and_the_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let authority = Authority::new("Site CA");
+    let server = authority.issue("127.0.0.1");
+    [("cert.pem", &server.chain), ("key.pem", &server.key), ("ca.pem", &authority.pem())]
+        .into_iter()
+        .for_each(|(name, text)| write(name, text));
+    write("policy.toml", "[[rule]]\naction = \"allow\"\nidentity = \"cn:operator\"\n");
+    // It does not say that clients need certificates: `ca` does.
+    write(
+        "spandrel.toml",
+        "[sites.plant]\nca = 'ca.pem'\ncert = 'cert.pem'\nkey = 'key.pem'\npolicy = 'policy.toml'\naudit = 'audit.jsonl'\n",
+    );
+    let (data, config) = (folder.path().join("data"), folder.path().join("spandrel.toml"));
+    let words = ["--listen", "ssliop://127.0.0.1:0", "--site", "plant", "--config", config.to_str().unwrap()];
+    let running = Running::with(command(&data).args(words), &data);
+
+    let bind = |client: Orb, id: &str| {
+        let names = NamingContextExt::unchecked_narrow(&client.string_to_object(&running.url).unwrap());
+        names.bind_new_context(&name(id)).map(drop)
+    };
+    bind(client(&authority, &authority.issue("operator"), &[]), "bank").unwrap();
+    bind(client(&authority, &authority.issue("stranger"), &[]), "other").unwrap_err();
+    let audit = fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    assert!(audit.contains("stranger") && audit.contains("bind_new_context"), "{audit}");
+    assert!(!running.errors().contains("has no policy"), "{}", running.errors());
+    // A client without a certificate is not served.
+    let ssliop = Ssliop::new(Arc::new(rustls::crypto::ring::default_provider()))
+        .trust(pem::authorities(authority.pem().as_bytes()).unwrap());
+    bind(Orb::builder().protocol(ssliop).build().unwrap(), "third").unwrap_err();
+}
+
+#[test]
 fn all_services_are_reached_by_tls_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {

@@ -12,6 +12,7 @@ mod client_args;
 mod common;
 #[cfg(feature = "completions")]
 mod completions;
+mod config;
 mod describe;
 mod dump;
 mod external;
@@ -64,6 +65,7 @@ enum Command {
     Dump(dump::Args),
     Idl(idl::Args),
     Options(options::Args),
+    Config(config::Args),
     #[cfg(feature = "completions")]
     Completions(completions::Args),
     #[cfg(feature = "man")]
@@ -83,9 +85,11 @@ impl Cli {
         // The folders are searched only if help is likely to be printed.
         let prints_help = |word: OsString| word == "--help" || word == "-h" || word == "help";
         if env::args_os().len() < 2 || env::args_os().any(prints_help) {
-            command = command.after_help(external::help() + EXIT_CODES);
+            command = command.after_help(external::help() + config::BEFORE_COMMAND + EXIT_CODES);
         }
-        let parsed = command.try_get_matches().and_then(|matches| Self::from_arg_matches(&matches));
+        let parsed = command
+            .try_get_matches_from(config::behind_command(env::args_os().collect()))
+            .and_then(|matches| Self::from_arg_matches(&matches));
         parsed.unwrap_or_else(|error| output::end_with(&error))
     }
 
@@ -123,6 +127,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
         Command::Options(args) => args.run(),
+        Command::Config(args) => args.run(),
         #[cfg(feature = "completions")]
         Command::Completions(args) => args.run(),
         #[cfg(feature = "man")]

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use spandrel::net::transport::{Address, Iiop, Protocol, SocketSettings, Transport};
-use spandrel::options::{OrbArgs, OrbArgsError};
+use spandrel::options::{OrbArgs, OrbArgsError, OrbSetting, SettingSource};
 use spandrel::types::Ior;
 use spandrel::{ObjectRef, Orb, OrbBuilder};
 use spandrel_lab::reference::security::{Security, requires_client_certificate, security};
 
 use crate::common;
+
+/// The naming service where none is given: that of `spandrel up` on this machine.
+const NAMING: &str = "corbaloc::127.0.0.1:2809/NameService";
 
 /// The longest text that is read as a reference.
 const MAX_TEXT_OCTETS: u64 = 16 << 20;
@@ -24,6 +27,11 @@ pub(crate) struct ClientOrbArgs {
 }
 
 impl ClientOrbArgs {
+    /// Sets all options in a builder, so that a value that cannot be used is an error. No ORB is created.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.builder(Orb::builder()).map(drop)
+    }
+
     /// An ORB with these time limits, unless the options set others.
     pub(crate) fn orb(&self, timeout: Duration) -> anyhow::Result<Orb> {
         self.orb_with(timeout, |builder| builder)
@@ -36,11 +44,21 @@ impl ClientOrbArgs {
         set: impl FnOnce(OrbBuilder) -> OrbBuilder,
     ) -> anyhow::Result<Orb> {
         let builder = set(Orb::builder().connect_timeout(Some(timeout)).request_timeout(Some(timeout)));
-        let builder = self.orb.apply(with_tls(builder)).map_err(|error| match error {
+        let orb = self.builder(builder)?.build()?;
+        // The one of this machine. One that was given and cannot be used is an error, so that no other is read or changed
+        // in its place.
+        if !orb.has_initial_reference("NameService") {
+            orb.register_initial_reference("NameService", &orb.string_to_object(NAMING)?)?;
+        }
+        Ok(orb)
+    }
+
+    /// The builder with all options.
+    fn builder(&self, builder: OrbBuilder) -> anyhow::Result<OrbBuilder> {
+        self.orb.apply(with_tls(builder)).map_err(|error| match error {
             OrbArgsError::Unreadable { file, error } => common::unreadable(&file, &error),
-            OrbArgsError::Option(_) => common::as_usage(error.into()),
-        })?;
-        Ok(builder.build()?)
+            error => common::as_usage(error.into()),
+        })
     }
 
     /// A server by its address: `host:port`, or that of another transport such as `ssliop://host:port`.
@@ -59,8 +77,10 @@ impl ClientOrbArgs {
             #[cfg(feature = "tls")]
             "ssliop" => {
                 let ssliop = ssliop();
-                for option in self.orb.options()? {
-                    let [option, value] = option;
+                // A site has options for ORBs, too.
+                let is_used =
+                    |of: &OrbSetting| of.source == SettingSource::CommandLine || of.option.starts_with("-ORBSSL");
+                for OrbSetting { option, value, .. } in self.orb.settings()?.into_iter().filter(is_used) {
                     if !ssliop.option(&option, &value).map_err(|error| anyhow::anyhow!("{option}: {error}"))? {
                         return Err(common::usage(format!("`{option}` is not an option of TLS")));
                     }
@@ -75,6 +95,11 @@ impl ClientOrbArgs {
         Ok(Server { address, connect })
     }
 
+    /// The options as they were given.
+    pub(crate) fn args(&self) -> &OrbArgs {
+        &self.orb
+    }
+
     /// Whether options were given.
     pub(crate) fn has_options(&self) -> bool {
         self.orb.has_options()
@@ -82,8 +107,8 @@ impl ClientOrbArgs {
 
     /// Adds a remedy to the error of a call, if the reference shows one.
     pub(crate) fn explained(&self, error: anyhow::Error, ior: &Ior) -> anyhow::Error {
-        let trusts = self.orb.authorities().is_some() || self.orb.has_option("-ORBSSLCA");
-        let identifies = self.orb.certificate().is_some() || self.orb.has_option("-ORBSSLCertificate");
+        let trusts = matches!(self.orb.authorities(), Ok(Some(_))) || self.orb.has_option("-ORBSSLCA");
+        let identifies = matches!(self.orb.certificate(), Ok(Some(_))) || self.orb.has_option("-ORBSSLCertificate");
         match security(ior) {
             Security::TlsOnly if !trusts => error.context(if cfg!(feature = "tls") {
                 "the reference offers TLS only: --ca FILE names the authorities of the server's certificate"

@@ -2,6 +2,7 @@
 
 mod bench;
 mod call;
+mod config;
 mod dump;
 mod external;
 mod help;

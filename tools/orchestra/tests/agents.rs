@@ -60,7 +60,7 @@ fn an_occupied_port_has_an_exit_code_of_its_own() {
     let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("iiop://{}", occupied.local_addr().unwrap());
     let mut command = orchestra();
-    command.args(["agent", "--insecure", "--naming", &site.naming, "--listen", &listen, "--config"]);
+    command.args(["agent", "--insecure", "--naming", &site.naming, "--listen", &listen, "--commands"]);
     let done = output(command.arg(site.config("alpha", "")));
     assert_eq!(done.status.code(), Some(3), "{}", text(&done));
     assert!(text(&done).contains("cannot listen (--listen)"), "{}", text(&done));
@@ -81,7 +81,7 @@ fn wrong_configurations_are_explained() {
         ("alpha", format!("{command}[\"a\"]\nmax_workers = -1"), "invalid value: integer `-1`"),
     ] {
         let mut command = orchestra();
-        command.args(["agent", "--insecure", "--host", host, "--naming", &site.naming, "--config"]);
+        command.args(["agent", "--insecure", "--host", host, "--naming", &site.naming, "--commands"]);
         let done = output(command.arg(site.write("alpha.toml", &configuration)));
         assert_eq!(done.status.code(), Some(2), "{}", text(&done));
         assert!(text(&done).contains(reason), "`{reason}` is missing in: {}", text(&done));
@@ -129,7 +129,7 @@ fn servers_end_in_the_way_of_the_configuration() {
     let commands = commands.concat();
     let config = site.write("alpha.toml", &commands);
     let mut start = orchestra();
-    let _agent = Agent::start(&site, "alpha", start.args(["agent", "--insecure", "--config"]).arg(config));
+    let _agent = Agent::start(&site, "alpha", start.args(["agent", "--insecure", "--commands"]).arg(config));
     let harness = site.harness("alpha");
     let start = |name: &str| harness.start_server(&Server { name: name.to_owned(), ..server("steady") }, &[]);
     start("stdin").unwrap();
@@ -153,7 +153,7 @@ fn a_server_that_does_not_end_is_killed() {
     let text = format!("[commands.test]\nprogram = '{}'\narchitectures = [\"steady\"]\n", program.display());
     let config = site.write("alpha.toml", &text);
     let mut start = orchestra();
-    let _agent = Agent::start(&site, "alpha", start.args(["agent", "--insecure", "--config"]).arg(config));
+    let _agent = Agent::start(&site, "alpha", start.args(["agent", "--insecure", "--commands"]).arg(config));
     let harness = site.harness("alpha");
     harness.start_server(&server("steady"), &[]).unwrap();
     let failed = harness.stop_server(0, 0.05).unwrap_err().to_string();
@@ -337,7 +337,7 @@ fn a_command_with_one_architecture_needs_no_other_word() {
     let text = fs::read_to_string(&config).unwrap();
     let program = text.lines().find(|line| line.starts_with("program = ")).unwrap();
     fs::write(&config, format!("{text}\n[commands.myserver]\n{program}\narchitectures = [\"steady\"]\n")).unwrap();
-    let _agent = Agent::start(&site, "alpha", orchestra().args(["agent", "--insecure", "--config"]).arg(config));
+    let _agent = Agent::start(&site, "alpha", orchestra().args(["agent", "--insecure", "--commands"]).arg(config));
     let harness = site.harness("alpha");
     assert!(harness.start("myserver").unwrap());
     assert!(harness.signal(15).unwrap());

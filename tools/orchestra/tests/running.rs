@@ -68,7 +68,7 @@ impl Site {
     /// An agent without TLS.
     pub(crate) fn agent(&self, host: &str) -> Agent {
         let config = self.config(host, "max_workers = 100");
-        Agent::start(self, host, orchestra().args(["agent", "--insecure", "--config"]).arg(config))
+        Agent::start(self, host, orchestra().args(["agent", "--insecure", "--commands"]).arg(config))
     }
 
     pub(crate) fn harness(&self, host: &str) -> Harness {

@@ -16,7 +16,7 @@ fn an_agent_needs_tls_or_the_option_that_it_has_none() {
     let site = Site::new();
     let config = site.config("alpha", "");
     let agent = |words: &[&str]| {
-        let done = output(orchestra().args(["agent", "--naming", &site.naming, "--config"]).arg(&config).args(words));
+        let done = output(orchestra().args(["agent", "--naming", &site.naming, "--commands"]).arg(&config).args(words));
         assert_eq!(done.status.code(), Some(2), "{}", text(&done));
         text(&done)
     };
@@ -29,7 +29,7 @@ fn an_agent_needs_tls_or_the_option_that_it_has_none() {
     );
     let file = config.display().to_string();
     let tls = ["--cert", &file, "--key", &file, "--ca", &file, "--listen", "iiop://127.0.0.1:0"];
-    let done = output(orchestra().args(["agent", "--config"]).arg(&config).args(tls));
+    let done = output(orchestra().args(["agent", "--commands"]).arg(&config).args(tls));
     assert!(text(&done).contains("supervisors"), "{}", text(&done));
 }
 
@@ -60,7 +60,7 @@ fn only_supervisors_of_the_configuration_may_call() {
     let authority = Authority::new("Laboratory CA");
     let config = site.config("alpha", "supervisors = [\"cn:supervisor\"]");
     let mut command = orchestra();
-    command.args(["agent", "--listen", "ssliop://127.0.0.1:0", "--config"]).arg(config);
+    command.args(["agent", "--listen", "ssliop://127.0.0.1:0", "--commands"]).arg(config);
     command.args(options(&site, &authority, "agent", &authority.issue("127.0.0.1")));
     let _agent = Agent::start(&site, "alpha", &mut command);
 

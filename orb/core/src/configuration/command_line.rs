@@ -28,7 +28,7 @@ impl OrbOption {
     }
 
     /// The option that is spelled so.
-    fn find(name: &str) -> Option<&'static Self> {
+    pub(super) fn find(name: &str) -> Option<&'static Self> {
         Self::tables().iter().copied().flatten().find(|option| option.names.contains(&name))
     }
 }
@@ -65,8 +65,8 @@ impl OrbBuilder {
             }
         }
         *args = own;
-        // A profile sets many settings, and each of the other options one of them.
-        options.sort_by_key(|(option, _)| option != "-ORBProfile");
+        // A site and a profile set many settings, and each of the other options one of them.
+        options.sort_by_key(|(option, _)| order(option));
         for (option, value) in options {
             self = self.option(&option, &value)?;
         }
@@ -86,6 +86,15 @@ impl OrbBuilder {
             Ok(false) => Err(InitError::UnknownOption(option.to_owned())),
             Err(reason) => Err(InitError::RefusedValue { option: option.to_owned(), value: value.to_owned(), reason }),
         }
+    }
+}
+
+/// The place of an option among those of one command line, which are set in ascending order.
+pub(super) fn order(option: &str) -> u8 {
+    match option {
+        "-ORBSite" => 0,
+        "-ORBProfile" => 1,
+        _ => 2,
     }
 }
 

@@ -10,3 +10,5 @@ pub(crate) mod options;
 #[cfg(feature = "clap")]
 pub(crate) mod orb_args;
 mod orb_operations;
+#[cfg(feature = "site")]
+pub(crate) mod site;

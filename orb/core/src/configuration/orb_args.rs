@@ -1,15 +1,25 @@
 //! The options of an ORB for programs that read their command line with `clap` (feature `clap`).
 
 use std::{
-    fs, io,
+    env, fs, io,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
+use super::{
+    command_line::order,
+    site::{SITE_VARIABLE, Site, SiteError, SiteSetting, reason_of},
+};
 use crate::{InitError, OrbBuilder};
 
 const HEADING: &str = "Options of the ORB";
 
-/// The options of an ORB, and the files of TLS, as arguments of a program: `#[command(flatten)]` adds them.
+/// The options of an ORB, the files of TLS, and a [`Site`] for both, as arguments of a program: `#[command(flatten)]` adds
+/// them.
+///
+/// The command line has precedence over the site, and the site over the program's [defaults](Self::with_default). The
+/// site is that of `--site`, else of the environment variable `SPANDREL_SITE`; without either, no file is read. Its file is
+/// that of `--config`, else the [default](Site::default_file).
 ///
 /// ```
 /// # mod spandrel { pub use spandrel_orb::*; pub mod options { pub use spandrel_orb::*; } }
@@ -42,6 +52,52 @@ pub struct OrbArgs {
     /// TLS: the authorities of the peers' certificates (PEM). A service requires certificates of its clients then
     #[arg(long, global = true, value_name = "FILE", help_heading = HEADING)]
     ca: Option<PathBuf>,
+    /// A site of spandrel.toml: its references, files of TLS, policy and options, which other options replace
+    /// [default: $SPANDREL_SITE, else none]
+    #[arg(long, global = true, value_name = "NAME", help_heading = HEADING)]
+    site: Option<String>,
+    /// The file with the site [default: $SPANDREL_CONFIG, else spandrel/spandrel.toml in $XDG_CONFIG_HOME or ~/.config]
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING)]
+    config: Option<PathBuf>,
+    /// Options of the program, which all others replace.
+    #[arg(skip)]
+    defaults: Vec<[String; 2]>,
+    /// The site, once it has been read.
+    #[arg(skip)]
+    read_site: OnceLock<Result<Option<Site>, SiteError>>,
+}
+
+/// An option of an ORB, its value, and where the value comes from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OrbSetting {
+    /// The option, such as `-ORBRequestTimeout`.
+    pub option: String,
+    /// The value as a command line has it.
+    pub value: String,
+    /// The place where the value stands.
+    pub source: SettingSource,
+}
+
+/// The place where the value of an option stands.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum SettingSource {
+    /// The program's code.
+    Program,
+    /// A line of a file of sites, from 1.
+    Site {
+        /// The path of the file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// The command line.
+    CommandLine,
+}
+
+impl OrbSetting {
+    fn new([option, value]: [String; 2], source: SettingSource) -> Self {
+        Self { option, value, source }
+    }
 }
 
 /// The reason why arguments configure no ORB.
@@ -59,6 +115,12 @@ pub enum OrbArgsError {
     /// The ORB has no such option, or the option does not take the value.
     #[error("cannot use --orb")]
     Option(#[from] InitError),
+    /// The site cannot be used.
+    #[error(transparent)]
+    Site(#[from] SiteError),
+    /// A file of sites is named, and no site of it.
+    #[error("--config {} needs --site NAME, or ${SITE_VARIABLE}", .0.display())]
+    NoSite(PathBuf),
 }
 spandrel_error::debug_as_report!(OrbArgsError);
 
@@ -67,40 +129,108 @@ impl OrbArgs {
     ///
     /// # Errors
     /// [`OrbArgsError`]
-    pub fn apply(&self, builder: OrbBuilder) -> Result<OrbBuilder, OrbArgsError> {
-        let set = |builder: OrbBuilder, [option, value]: [String; 2]| builder.option(&option, &value);
-        let mut options = self.options()?;
-        options.sort_by_key(|[option, _]| option != "-ORBProfile"); // as on the command line of an ORB
-        Ok(options.into_iter().try_fold(builder, set)?)
+    pub fn apply(&self, mut builder: OrbBuilder) -> Result<OrbBuilder, OrbArgsError> {
+        for [option, value] in in_order(&self.defaults) {
+            builder = builder.option(&option, &value)?;
+        }
+        if let Some(site) = self.site()? {
+            for setting in self.site_settings(site) {
+                check_file(&setting.option, &setting.value)
+                    .map_err(|error| site.error_at(setting, error.to_string()))?;
+                builder = site.set(setting, builder)?;
+            }
+        }
+        for [option, value] in self.given()? {
+            builder = builder.option(&option, &value)?;
+        }
+        Ok(builder)
     }
 
-    /// The options with their values, those of TLS first.
+    /// The settings in the order in which they are set, the last of one option in force: those of the program, of the
+    /// site, and of the command line, in each a profile first. `-ORBInitRef` and rules for one peer add to those before.
     ///
     /// # Errors
-    /// [`OrbArgsError::Unreadable`]
-    pub fn options(&self) -> Result<Vec<[String; 2]>, OrbArgsError> {
-        let files = [("-ORBSSLCertificate", &self.cert), ("-ORBSSLKey", &self.key), ("-ORBSSLCA", &self.ca)];
+    /// [`OrbArgsError`]; the values are not examined.
+    pub fn settings(&self) -> Result<Vec<OrbSetting>, OrbArgsError> {
+        let defaults = in_order(&self.defaults).into_iter().map(|pair| OrbSetting::new(pair, SettingSource::Program));
+        let mut settings: Vec<OrbSetting> = defaults.collect();
+        if let Some(site) = self.site()? {
+            settings.extend(self.site_settings(site).map(|setting| {
+                let source = SettingSource::Site { file: site.file().to_owned(), line: setting.line };
+                OrbSetting::new([setting.option.clone(), setting.value.clone()], source)
+            }));
+        }
+        settings.extend(self.given()?.into_iter().map(|pair| OrbSetting::new(pair, SettingSource::CommandLine)));
+        Ok(settings)
+    }
+
+    /// The site in use: that of `--site`, else of the environment variable `SPANDREL_SITE`. Its file is read once.
+    ///
+    /// # Errors
+    /// [`OrbArgsError::Site`], and [`OrbArgsError::NoSite`]
+    pub fn site(&self) -> Result<Option<&Site>, OrbArgsError> {
+        let Some(name) = self.site_name() else {
+            return self.config.as_ref().map_or(Ok(None), |file| Err(OrbArgsError::NoSite(file.clone())));
+        };
+        let read = || match &self.config {
+            Some(file) => Site::read(file, &name),
+            None => Site::find(&name),
+        };
+        let site = self.read_site.get_or_init(|| read().map(Some));
+        Ok(site.as_ref().map_err(Clone::clone)?.as_ref())
+    }
+
+    fn site_name(&self) -> Option<String> {
+        let of_environment = || env::var(SITE_VARIABLE).ok().filter(|name| !name.is_empty());
+        self.site.clone().or_else(of_environment)
+    }
+
+    /// The file of `--config`, else the [default](Site::default_file).
+    #[must_use]
+    pub fn site_file(&self) -> Option<PathBuf> {
+        self.config.clone().or_else(Site::default_file)
+    }
+
+    /// Whether `--config` was given.
+    #[must_use]
+    pub fn names_file(&self) -> bool {
+        self.config.is_some()
+    }
+
+    /// The settings of the site without the files of TLS that the command line replaces: these may be missing.
+    fn site_settings<'s>(&self, site: &'s Site) -> impl Iterator<Item = &'s SiteSetting> {
+        let (has_own_identity, has_own_authorities) = (self.cert.is_some(), self.ca.is_some());
+        site.settings().iter().filter(move |setting| match &*setting.option {
+            CERTIFICATE | KEY => !has_own_identity,
+            AUTHORITIES => !has_own_authorities,
+            _ => true,
+        })
+    }
+
+    /// The options of the command line with their values: those of TLS, a site, a profile, others.
+    fn given(&self) -> Result<Vec<[String; 2]>, OrbArgsError> {
+        let files = [(CERTIFICATE, &self.cert), (KEY, &self.key), (AUTHORITIES, &self.ca)];
         let mut options = Vec::new();
         for (option, file) in files.into_iter().filter_map(|(option, file)| Some((option, file.as_ref()?))) {
             let unreadable = |error| OrbArgsError::Unreadable { file: file.clone(), error };
             fs::File::open(file).map_err(unreadable)?;
             options.push([option.to_owned(), file.display().to_string()]);
         }
-        options.extend_from_slice(&self.options);
+        options.extend(in_order(&self.options));
         Ok(options)
     }
 
-    /// Adds an option and its value. One of the command line has precedence.
+    /// Adds an option and its value. One of the site or of the command line has precedence.
     #[must_use]
     pub fn with_default(mut self, option: &str, value: &str) -> Self {
-        self.options.insert(0, [option.to_owned(), value.to_owned()]);
+        self.defaults.push([option.to_owned(), value.to_owned()]);
         self
     }
 
-    /// Whether an option was given by `--orb`.
+    /// Whether an option was given by `--orb`, or a site was.
     #[must_use]
     pub fn has_options(&self) -> bool {
-        !self.options.is_empty()
+        !self.options.is_empty() || self.site_name().is_some()
     }
 
     /// Whether an option was given by this name, by `--orb`.
@@ -109,17 +239,48 @@ impl OrbArgs {
         self.options.iter().any(|[option, _]| option == name)
     }
 
-    /// The file of the certificate (`--cert`).
-    #[must_use]
-    pub fn certificate(&self) -> Option<&Path> {
-        self.cert.as_deref()
+    /// The file of the certificate (`--cert`, or that of the site).
+    ///
+    /// # Errors
+    /// Those of [`OrbArgs::site`]
+    pub fn certificate(&self) -> Result<Option<&Path>, OrbArgsError> {
+        self.file(self.cert.as_deref(), CERTIFICATE)
     }
 
-    /// The file of the authorities (`--ca`).
-    #[must_use]
-    pub fn authorities(&self) -> Option<&Path> {
-        self.ca.as_deref()
+    /// The file of the authorities (`--ca`, or that of the site).
+    ///
+    /// # Errors
+    /// Those of [`OrbArgs::site`]
+    pub fn authorities(&self) -> Result<Option<&Path>, OrbArgsError> {
+        self.file(self.ca.as_deref(), AUTHORITIES)
     }
+
+    fn file<'s>(&'s self, given: Option<&'s Path>, option: &str) -> Result<Option<&'s Path>, OrbArgsError> {
+        if given.is_some() {
+            return Ok(given);
+        }
+        Ok(self.site()?.and_then(|site| site.setting(option)).map(|setting| Path::new(&setting.value)))
+    }
+}
+
+const CERTIFICATE: &str = "-ORBSSLCertificate";
+const KEY: &str = "-ORBSSLKey";
+const AUTHORITIES: &str = "-ORBSSLCA";
+
+/// The options in the order in which a command line sets them.
+fn in_order(options: &[[String; 2]]) -> Vec<[String; 2]> {
+    let mut options = options.to_vec();
+    options.sort_by_key(|[option, _]| order(option));
+    options
+}
+
+/// Refuses a file of TLS that cannot be opened.
+fn check_file(option: &str, file: &str) -> io::Result<()> {
+    if [CERTIFICATE, KEY, AUTHORITIES].contains(&option) {
+        let readable = fs::File::open(file).map(drop);
+        readable.map_err(|error| io::Error::other(format!("cannot read {file}: {}", reason_of(&error))))?;
+    }
+    Ok(())
 }
 
 /// Divides `-ORBName value` or `-ORBName=value`.
@@ -127,6 +288,7 @@ fn split(text: &str) -> Result<[String; 2], &'static str> {
     let text = text.trim();
     let option_end = text.find(|letter: char| letter.is_whitespace() || letter == '=');
     match option_end.map(|end| (&text[..end], text[end + 1..].trim())) {
+        Some(("-ORBSite", _)) => Err("--site NAME names a site"),
         Some((option, value)) if option.starts_with("-ORB") && !value.is_empty() => {
             Ok([option.to_owned(), value.to_owned()])
         }

@@ -27,7 +27,8 @@ impl Orb {
             .deadline_context(DeadlineContext::default())
     }
 
-    /// Creates an ORB configured by the `-ORB…` options of a command line. Other arguments are ignored.
+    /// Creates an ORB configured by the `-ORB…` options of a command line. Other arguments are ignored. With the feature
+    /// `site`, `-ORBSite NAME` reads the options of a [site](crate::OrbOption); without that option no file is read.
     ///
     /// # Errors
     /// [`InitError`] for an unknown option or an invalid value.

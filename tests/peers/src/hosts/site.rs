@@ -111,7 +111,7 @@ impl Site {
         }
         let config = self.write(&format!("{host}.toml"), &config)?;
         let mut command = machine.command(program("spandrel-orchestra", self.profile)?);
-        command.args(["agent", "--host", host, "--naming", &self.naming, "--config"]).arg(config);
+        command.args(["agent", "--host", host, "--naming", &self.naming, "--commands"]).arg(config);
         command.args(["--listen", &format!("ssliop://{}:0", machine.address)]);
         self.add_certificate(&mut command, machine.name);
         Bounded::start(&format!("the agent {host}"), &mut command)

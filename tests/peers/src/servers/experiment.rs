@@ -128,7 +128,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if size.is_pinned {
         agent.args(["--cpu-list", LOAD_PROCESSOR]).arg(bin.join("spandrel-orchestra"));
     }
-    agent.args(["agent", "--insecure", "--naming", &url, "--config"]).arg(&agent_file);
+    agent.args(["agent", "--insecure", "--naming", &url, "--commands"]).arg(&agent_file);
     let (mut agent, _) = service("the agent", &mut agent, "ready: /orchestrator/clients/")?;
 
     let run = |words: &[&str], files: &[&Path]| -> Result<()> {

@@ -30,7 +30,7 @@ const WITHDRAWAL: Duration = Duration::from_secs(2);
 pub struct AgentArgs {
     /// The configuration: the commands that may be started, and the supervisors
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    commands: PathBuf,
     /// The naming service in which agents are bound
     #[arg(long, value_name = "URL", default_value = DEFAULT_NAMING)]
     naming: String,
@@ -54,13 +54,14 @@ impl AgentArgs {
     /// # Errors
     /// A wrong configuration; neither TLS nor `--insecure`; a naming service that refuses.
     pub fn run(&self) -> Result<(), Failure> {
-        let has_tls = self.orb.certificate().is_some() && self.orb.authorities().is_some();
+        let has_certificate = self.orb.certificate().map_err(Failure::usage)?.is_some();
+        let has_tls = has_certificate && self.orb.authorities().map_err(Failure::usage)?.is_some();
         if !self.insecure && !has_tls {
             return Err(Failure::usage(anyhow!(
                 "an agent starts programs: give --cert, --key and --ca, or --insecure on loopback"
             )));
         }
-        let config = AgentConfig::read(&self.config).map_err(Failure::usage)?;
+        let config = AgentConfig::read(&self.commands).map_err(Failure::usage)?;
         let host = self.host.clone().or_else(|| config.host.clone()).or_else(machine_name);
         let host = host.filter(|host| !host.is_empty());
         let host = host.ok_or_else(|| Failure::usage(anyhow!("the machine has no name: give --host")))?;
@@ -95,24 +96,24 @@ impl AgentArgs {
     }
 
     fn orb(&self, config: &AgentConfig) -> Result<Orb, Failure> {
-        let mut options = self.orb.options().map_err(Failure::usage)?;
-        if self.insecure && options.iter().any(|[option, _]| option.to_ascii_lowercase().contains("endpoint")) {
+        let settings = self.orb.settings().map_err(Failure::usage)?;
+        if self.insecure && settings.iter().any(|of| of.option.to_ascii_lowercase().contains("endpoint")) {
             return Err(Failure::usage(anyhow!("with --insecure, addresses are given by --listen")));
         }
         let mut builder = Orb::builder()
             .connect_timeout(Some(names::TIMEOUT))
             .request_timeout(Some(names::TIMEOUT))
             .protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
+        let mut args = self.orb.clone();
         if !self.insecure {
-            options.insert(0, ["-ORBSSLVerify", "require"].map(str::to_owned));
+            args = args.with_default("-ORBSSLVerify", "require");
             let policy = config.policy().map_err(|error| Failure::new(FailureKind::Policy, error))?;
             builder = Authorizer::new(policy).install(builder).map_err(Failure::failed)?;
         }
         for endpoint in self.endpoints()? {
             builder = builder.listen(endpoint);
         }
-        let mut args = options.into_iter().flatten().collect();
-        builder.take_args(&mut args).map_err(Failure::usage)?.build().map_err(Failure::cannot_listen)
+        args.apply(builder).map_err(Failure::usage)?.build().map_err(Failure::cannot_listen)
     }
 
     /// The endpoints: with TLS only, or on loopback only.

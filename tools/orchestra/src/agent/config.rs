@@ -121,9 +121,9 @@ impl AgentConfig {
             0..=MAX_CONFIGURATION => fs::read_to_string(file),
             _ => Err(io::Error::other(format!("it has more than {MAX_CONFIGURATION} octets"))),
         };
-        let text = read().with_context(|| format!("cannot read {} (--config)", file.display()))?;
+        let text = read().with_context(|| format!("cannot read {} (--commands)", file.display()))?;
         let parsed: Self = spandrel_daemon::parse_toml(&text)
-            .with_context(|| format!("{} (--config) is malformed", file.display()))?;
+            .with_context(|| format!("{} (--commands) is malformed", file.display()))?;
         for (name, command) in &parsed.commands {
             if !command.program.is_absolute() {
                 let program = command.program.display();

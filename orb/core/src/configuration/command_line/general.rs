@@ -4,11 +4,11 @@ use spandrel_cdr::{ByteOrder, CharSet, GiopVersion, WcharSet};
 use spandrel_giop::AddressingDisposition;
 
 use super::{
-    table::option_table,
+    table::{ValueError, option_table},
     values::{milliseconds, milliseconds_or_off, number, octets, yes_or_no},
 };
 use crate::{
-    ConnectionSharing, Purging, client::code_set_agreement::parse_list, configuration::options::PROFILES,
+    ConnectionSharing, OrbBuilder, Purging, client::code_set_agreement::parse_list, configuration::options::PROFILES,
     diagnostics::TracePropagation, policy::DeadlineContext,
 };
 
@@ -18,6 +18,14 @@ const CODE_SETS: &str = "code sets by their names or numbers, separated by comma
 option_table! {
     /// The `-ORB…` options of every ORB.
     pub static GENERAL_OPTIONS;
+
+    ["-ORBSite"] {
+        value: "the name of a site, or `FILE#NAME`",
+        default: "none",
+        help: "a site of `spandrel.toml`, whose settings all other options replace (feature `site`)",
+        page: "[configuration](configuration.md)",
+        apply: site,
+    }
 
     ["-ORBProfile"] {
         value: "`default`, `small` or `high-concurrency`",
@@ -387,4 +395,16 @@ option_table! {
             _ => return Err("1, 0, yes or no".into()),
         })),
     }
+}
+
+/// Sets the options of a site.
+#[cfg(feature = "site")]
+fn site(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, ValueError> {
+    crate::Site::of_option(value).and_then(|site| builder.site(&site)).map_err(ValueError::Site)
+}
+
+/// Refuses the option: this program cannot read files of sites.
+#[cfg(not(feature = "site"))]
+fn site(_: OrbBuilder, _: &str) -> Result<OrbBuilder, ValueError> {
+    Err("nothing: the program was built without the feature `site`".into())
 }

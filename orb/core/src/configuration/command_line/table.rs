@@ -35,6 +35,8 @@ impl OrbOption {
                 InitError::BadValue { option: option.to_owned(), value: value.to_owned(), expected }
             }
             ValueError::Endpoint(error) => error.into(),
+            #[cfg(feature = "site")]
+            ValueError::Site(error) => error.into(),
         })
     }
 }
@@ -59,6 +61,9 @@ pub(super) enum ValueError {
     Expected(&'static str),
     /// One of the endpoints is malformed.
     Endpoint(EndpointError),
+    /// The site cannot be used.
+    #[cfg(feature = "site")]
+    Site(crate::SiteError),
 }
 
 impl From<&'static str> for ValueError {

@@ -39,6 +39,10 @@ pub enum InitError {
         #[source]
         reason: OptionError,
     },
+    /// The site of `-ORBSite` cannot be used.
+    #[cfg(feature = "site")]
+    #[error(transparent)]
+    Site(#[from] crate::SiteError),
     /// The endpoint is malformed.
     #[error(transparent)]
     BadEndpoint(#[from] EndpointError),
