@@ -24,8 +24,6 @@ pub(crate) use list::Args as ListArgs;
 pub(crate) use tree::Args as TreeArgs;
 pub(crate) use unbind::Args as UnbindArgs;
 
-/// The naming service without another one in the options.
-const DEFAULT: &str = "corbaloc::127.0.0.1:2809/NameService";
 /// The bindings of one answer.
 const CHUNK: u32 = 500;
 
@@ -126,12 +124,8 @@ pub(crate) fn object(orb: &Orb, text: &str) -> anyhow::Result<ObjectRef> {
     Place::resolve(orb, text)?.object()
 }
 
-/// The naming service of the options. The one of this machine, if the options have none: a service that was given and
-/// cannot be used is an error, so that no other one is read or changed in its place.
+/// The naming service of the options.
 fn service(orb: &Orb) -> anyhow::Result<ObjectRef> {
-    if !orb.has_initial_reference("NameService") {
-        return Ok(orb.string_to_object(DEFAULT)?);
-    }
     orb.resolve_initial_references("NameService").context("cannot use the given initial reference `NameService`")
 }
 

@@ -1,6 +1,7 @@
 //! `spandrel idl --to-repository` and `--from-repository`, and `spandrel call` without IDL.
 
 use spandrel::{Endpoint, Orb};
+use spandrel_naming::{NamingOptions, NamingService};
 use spandrel_repository::{InterfaceRepository, RepositoryOptions};
 
 use crate::support::bank::Bank;
@@ -50,4 +51,39 @@ fn a_repository_is_filled_printed_and_used_by_calls() {
     assert!(stderr(&missing).contains("has no definition `None::Such`"), "{}", stderr(&missing));
     repository.stop().expect("the end");
     orb.shutdown().expect("the end");
+}
+
+#[test]
+fn the_repository_beside_the_naming_service_is_the_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let naming = NamingService::start(&orb, NamingOptions::new(folder.path())).unwrap();
+    let bank = Bank::open();
+    let file = bank.file.to_str().unwrap();
+    let references = [naming.reference().to_string(), {
+        let (host, port) = orb.listen().unwrap().remove(0);
+        format!("corbaloc::{host}:{port}/NameService")
+    }];
+    let run = |reference: &str, words: &[&str]| {
+        let option = format!("-ORBInitRef NameService={reference}");
+        spandrel(&[&words[..1], &["--orb", &option], &words[1..]].concat())
+    };
+    let without = run(&references[0], &["call", &bank.reference, "owner"]);
+    check_code(&without, 1);
+    assert!(stderr(&without).contains("and its naming service none beside it"), "{}", stderr(&without));
+
+    let repository = InterfaceRepository::start(&orb, RepositoryOptions::new(folder.path())).unwrap();
+    for reference in &references {
+        check_code(&run(reference, &["idl", "--to-repository", file]), 0);
+        let printed = run(reference, &["idl", "--from-repository", "Bank::Account"]);
+        check_code(&printed, 0);
+        assert!(stdout(&printed).contains("interface Account"), "{}", stdout(&printed));
+        let called = run(reference, &["call", &bank.reference, "owner"]);
+        check_code(&called, 0);
+        let called = run(reference, &["call", "--interface", "Bank::Account", &bank.reference, "owner"]);
+        check_code(&called, 0);
+    }
+    repository.stop().unwrap();
+    naming.stop().unwrap();
+    orb.shutdown().unwrap();
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use spandrel_cdr::{TcKind, TypeCode};
+use spandrel_cdr::{Ior, TaggedProfile, TcKind, TypeCode};
 use spandrel_dynamic::{
     ArgMode, AttributeDescription, Documentation, InterfaceDescription, OperationDescription, ParameterDescription,
     ValueTypes,
 };
-use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_giop::{CompletionStatus, IiopProfile, SystemException, SystemExceptionKind, minor};
 use spandrel_orb::{ObjectRef, Orb};
 
 use super::client::{call, is_unknown_operation};
@@ -17,13 +17,15 @@ use crate::repository::corba::{
 };
 use crate::repository::interface_repository::PartDocumentation;
 
+/// The name of the repository as an initial reference, and its plain key.
+const NAME: &str = "InterfaceRepository";
 /// The most bases of an interface, inherited ones included. A repository with more is not believed.
 const MAX_BASES: usize = 1_000;
 /// The most modules and the most value types of a repository that are searched for derived value types.
 const MAX_SEARCHED: usize = 1_000;
 
 /// Describes the interface of an object: by the definition that the object's server returns (`get_interface`), and else by
-/// the repository that is the ORB's initial reference `InterfaceRepository`.
+/// the [default repository](default_repository) of the ORB.
 ///
 /// ```no_run
 /// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_cos as services; pub use spandrel_dynamic as dynamic; pub mod types { pub use spandrel_cdr::Any; } }
@@ -49,12 +51,53 @@ pub fn interface_of(orb: &Orb, object: &ObjectRef) -> Result<InterfaceDescriptio
     if let Some(definition) = definition_of(object)? {
         return describe(&definition);
     }
-    let repository = orb.resolve_initial_references("InterfaceRepository").map_err(|_| no_repository())?;
+    let repository = default_repository(orb)?;
     let id = match object.type_id() {
         "" => object.repository_id()?,
         id => id.to_owned(),
     };
-    interface_by_id(&repository, &id)
+    interface_by_id(&repository, &id).map_err(|error| match error.kind() {
+        // The naming service has no repository beside it.
+        SystemExceptionKind::ObjectNotExist if !orb.has_initial_reference(NAME) => no_repository().with_source(error),
+        _ => error,
+    })
+}
+
+/// The interface repository of a client: the ORB's initial reference `InterfaceRepository`. Without one, it is the object
+/// with the plain key of that name at the addresses of the initial reference `NameService`, as `spandrel up` serves it.
+///
+/// No call is made, so that the object may not exist, unless one of the references is a `corbaname:` URL.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub mod services { pub use spandrel_cos::repository; } }
+/// use spandrel::{Orb, services::repository::default_repository};
+///
+/// let orb = Orb::init(["-ORBInitRef", "NameService=corbaloc::names:2809/NameService"].map(String::from))?;
+/// let repository = default_repository(&orb)?;
+/// assert!(repository.is_equivalent(&orb.string_to_object("corbaloc::names:2809/InterfaceRepository")?));
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// INTF_REPOS if the ORB has neither reference; BAD_PARAM if one cannot be read.
+pub fn default_repository(orb: &Orb) -> Result<ObjectRef, SystemException> {
+    if orb.has_initial_reference(NAME) {
+        return orb.resolve_initial_references(NAME);
+    }
+    if !orb.has_initial_reference("NameService") {
+        return Err(no_repository());
+    }
+    let names = orb.resolve_initial_references("NameService")?;
+    let of_repository = |profile: &TaggedProfile| {
+        let profile = IiopProfile::decode(profile).ok()??;
+        IiopProfile { object_key: NAME.as_bytes().to_vec(), ..profile }.encode().ok()
+    };
+    let profiles: Vec<_> = names.ior().profiles.iter().filter_map(of_repository).collect();
+    if profiles.is_empty() {
+        return Err(no_repository());
+    }
+    Ok(orb.reference(Ior { type_id: "IDL:omg.org/CORBA/Repository:1.0".into(), profiles }))
 }
 
 /// The definition that the object's server returns; `None` if it has no repository.
@@ -70,8 +113,10 @@ fn definition_of(object: &ObjectRef) -> Result<Option<ObjectRef>, SystemExceptio
 }
 
 fn no_repository() -> SystemException {
-    SystemException::intf_repos(minor::NO_INTERFACE_REPOSITORY, CompletionStatus::No)
-        .with_detail("the object's server has no interface repository, and the ORB no -ORBInitRef InterfaceRepository")
+    SystemException::intf_repos(minor::NO_INTERFACE_REPOSITORY, CompletionStatus::No).with_detail(
+        "the object's server has no interface repository, the ORB no -ORBInitRef InterfaceRepository, and its naming \
+             service none beside it",
+    )
 }
 
 /// Describes the interface with this repository id or absolute name, such as `Bank::Account`.
@@ -118,7 +163,7 @@ fn lookup(repository: &ObjectRef, id: &str) -> Result<Option<ObjectRef>, SystemE
     call(repository, "lookup", &[&format!("::{}", id.trim_start_matches("::"))])
 }
 
-/// The repository that describes an object: that of its server, else the ORB's initial reference `InterfaceRepository`.
+/// The repository that describes an object: that of its server, else the [default repository](default_repository).
 ///
 /// # Errors
 /// INTF_REPOS if there is none; the exceptions of the calls.
@@ -128,7 +173,7 @@ pub fn repository_of(orb: &Orb, object: &ObjectRef) -> Result<ObjectRef, SystemE
             let repository: Option<ObjectRef> = call(&definition, "_get_containing_repository", &[])?;
             repository.ok_or_else(no_repository)
         }
-        None => orb.resolve_initial_references("InterfaceRepository").map_err(|_| no_repository()),
+        None => default_repository(orb),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::dynamic::{CallableError, Descriptions, InterfaceDescription, OperationDescription};
-use spandrel::services::repository::{interface_by_id, interface_of};
+use spandrel::services::repository::{default_repository, interface_by_id, interface_of};
 use spandrel::{ObjectRef, Orb};
 
 use crate::common::{self, did_you_mean};
@@ -80,7 +80,7 @@ fn from_repository(orb: &Orb, given: Option<&str>, object: &ObjectRef) -> anyhow
     }
     let described = match given {
         Some(name) => {
-            let repository = orb.resolve_initial_references(REPOSITORY);
+            let repository = default_repository(orb);
             let repository =
                 repository.context("--interface needs --idl FILE, or -ORBInitRef InterfaceRepository=URL")?;
             interface_by_id(&repository, name)

@@ -12,8 +12,16 @@ use crate::client_args::CallArgs;
 use crate::common;
 use crate::orb_args::object;
 
-/// The repository of `spandrel up` on this machine.
-pub(crate) const DEFAULT: &str = "corbaloc::localhost:2809/InterfaceRepository";
+/// The initial reference, or else the repository beside the naming service.
+pub(crate) const DEFAULT: &str = "corbaloc:rir:/InterfaceRepository";
+
+/// The repository of a URL.
+fn resolve(orb: &Orb, url: &str) -> anyhow::Result<ObjectRef> {
+    if url == DEFAULT {
+        return repository::default_repository(orb).context("cannot find the interface repository");
+    }
+    object(orb, url)
+}
 
 /// A repository to be filled.
 #[derive(Debug)]
@@ -27,7 +35,7 @@ pub(crate) struct Filler {
 impl Filler {
     pub(crate) fn new(call: &CallArgs, url: &str) -> anyhow::Result<Self> {
         let orb_of_command = call.orb()?;
-        let repository = object(&orb_of_command, url)?;
+        let repository = resolve(&orb_of_command, url)?;
         Ok(Self { repository, url: url.to_owned(), _orb: orb_of_command })
     }
 
@@ -68,6 +76,6 @@ pub(crate) fn describe(call: &CallArgs, url: &str) -> anyhow::Result<Description
 
 fn idl(call: &CallArgs, url: &str, scope: Option<&str>) -> anyhow::Result<String> {
     let orb_of_command = call.orb()?;
-    let repository = object(&orb_of_command, url)?;
+    let repository = resolve(&orb_of_command, url)?;
     repository::print(&repository, scope).with_context(|| format!("cannot print the repository {url}"))
 }
