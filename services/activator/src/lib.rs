@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod administration;
+mod arguments;
 mod commands;
 mod control;
 mod limits;
@@ -19,6 +20,7 @@ mod server;
 mod service;
 mod store;
 
+pub use arguments::{ActivatorArgs, ReadCommands};
 pub use commands::{Command, Commands, CommandsError, ResourceLimits};
 pub use limits::Limits;
 pub use logs::output_of;

@@ -14,9 +14,7 @@ use spandrel::services::activation::IMPL_REPO_SERVICE;
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerState, StartupOptions,
 };
-use spandrel_activator::{
-    ADAPTER, Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits, STORE_FILE, check_store,
-};
+use spandrel_activator::{ActivatorArgs, STORE_FILE, check_store};
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_store::{BackupCommand, Service};
 
@@ -31,24 +29,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 struct Args {
     #[command(flatten)]
     daemon: DaemonArgs,
-    /// The programs that may be run [default: commands.toml in the data folder, if it exists]; read again upon SIGHUP
-    #[arg(long, value_name = "FILE")]
-    commands: Option<PathBuf>,
-    /// The time from the start of a server to its registration, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 30_000)]
-    start_timeout: u64,
-    /// The failures in sequence after which a server is not started again
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    start_limit: u32,
-    /// The time in which a drained server has to end its requests, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 60_000)]
-    drain_limit: u64,
-    /// The time between SIGTERM and SIGKILL, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 10_000)]
-    kill_grace: u64,
-    /// The size from which the output of a server is moved to an older file, in octets
-    #[arg(long, value_name = "OCTETS", default_value_t = 10 << 20)]
-    max_log: u64,
+    #[command(flatten)]
+    activator: ActivatorArgs,
     /// Subcommands call the activator at this address, or at ssliop://HOST[:PORT], or by the URL of its object; the
     /// default port is 2810
     #[arg(
@@ -215,34 +197,9 @@ impl Args {
     }
 
     fn serve(&self) -> Result<(), Failure> {
-        let folder = self.daemon.data_folder()?;
-        let default = folder.join(COMMANDS_FILE);
-        let file = self.commands.clone().or_else(|| default.exists().then_some(default));
-        let commands = match &file {
-            Some(file) => Commands::read(file).map_err(Failure::usage)?,
-            None => Commands::default(),
-        };
+        let commands = self.activator.read_commands(&self.daemon)?;
         let daemon = self.daemon.start_services(&["activator"], PORT)?;
-        let reload = file.as_ref().map(|_| spandrel_daemon::hangup_flag()).transpose().map_err(Failure::failed)?;
-        let limits = Limits {
-            start_timeout: Duration::from_millis(self.start_timeout),
-            start_limit: self.start_limit.max(1),
-            drain_limit: Duration::from_millis(self.drain_limit),
-            kill_grace: Duration::from_millis(self.kill_grace),
-            max_log: self.max_log.max(1),
-            reload,
-            commands_file: file,
-            ..Limits::default()
-        };
-        // Servers have working directories of their own.
-        let data = fs::canonicalize(daemon.data()).context("cannot find the data folder").map_err(data)?;
-        let path_check = daemon.path_check(ADAPTER);
-        let options = ActivatorOptions { limits, path_check, ..ActivatorOptions::new(data, commands) };
-        let activator = Activator::start(daemon.orb(), options).map_err(|error| match error {
-            ActivatorError::Store(error) => self::data(error),
-            ActivatorError::Listen(exception) => Failure::cannot_listen(exception),
-            error => Failure::failed(error),
-        })?;
+        let activator = self.activator.start(&daemon, commands)?;
         let url = daemon.url(IMPL_REPO_SERVICE, activator.reference())?;
         daemon.serve(&[format!("{IMPL_REPO_SERVICE} {url}")])?;
         drop(activator); // the ORB was shut down

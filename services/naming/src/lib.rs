@@ -7,6 +7,7 @@
 //! The service checks no identity of clients: [`NamingOptions::path_check`] is the place for that.
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod bootstrap;
 mod context;
 mod deferral;
@@ -19,6 +20,7 @@ mod redb_store;
 mod service;
 pub mod store;
 
+pub use arguments::NamingArgs;
 pub use purge::PurgeOptions;
 pub use redb_store::{RedbStore, RedbStoreOptions, Synchronization};
 pub use service::{ADAPTER, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE};

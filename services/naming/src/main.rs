@@ -11,8 +11,7 @@ use clap::{Parser, Subcommand};
 use spandrel::Orb;
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_naming::{
-    ADAPTER, NamingError, NamingOptions, NamingService, PurgeOptions, ROOT_KEY, RedbStore, RedbStoreOptions,
-    STORE_FILE, Synchronization,
+    NamingArgs, ROOT_KEY, RedbStore, RedbStoreOptions, STORE_FILE, Synchronization,
     omni_log::{self, CodeSet},
 };
 use spandrel_store::{BackupCommand, Service};
@@ -29,17 +28,8 @@ const ORB_OPTIONS: [[&str; 2]; 2] = [["-ORBConcurrency", "thread-per-connection:
 struct Args {
     #[command(flatten)]
     daemon: DaemonArgs,
-    /// The time between two writes to the disk, in milliseconds. Changes of that time are lost with the process
-    /// [default: each change is written before it is acknowledged]
-    #[arg(long, value_name = "MS")]
-    sync_interval: Option<u64>,
-    /// The time between two removals of bindings whose object does not exist any more, in seconds: each bound object is
-    /// called [default: none are removed]
-    #[arg(long, value_name = "SECONDS")]
-    purge: Option<u64>,
-    /// Remove bindings to objects of unreachable servers, too
-    #[arg(long, requires = "purge")]
-    purge_unreachable: bool,
+    #[command(flatten)]
+    naming: NamingArgs,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -103,27 +93,9 @@ impl Args {
     fn serve(&self) -> Result<(), Failure> {
         let with_option = |args: DaemonArgs, [option, value]: &[&str; 2]| args.with_orb_option(option, value);
         let daemon = ORB_OPTIONS.iter().fold(self.daemon.clone(), with_option).start(PORT)?;
-        let purge = self.purge.map(|seconds| PurgeOptions {
-            removes_unreachable: self.purge_unreachable,
-            ..PurgeOptions::new(Duration::from_secs(seconds.max(1)))
-        });
-        let path_check = daemon.path_check(ADAPTER);
-        let store = self.store_options();
-        let options = NamingOptions { store, purge, path_check, ..NamingOptions::new(daemon.data()) };
-        let service = NamingService::start(daemon.orb(), options).map_err(|error| match error {
-            NamingError::Store(error) => data(error),
-            error => Failure::failed(error),
-        })?;
+        let service = self.naming.start(&daemon)?;
         daemon.serve(&[format!("{ROOT_KEY} {}", daemon.url(ROOT_KEY, service.reference())?)])?;
         service.stop().map_err(Failure::failed)
-    }
-
-    fn store_options(&self) -> RedbStoreOptions {
-        let synchronization = match self.sync_interval {
-            None => Synchronization::Always,
-            Some(interval) => Synchronization::Every(Duration::from_millis(interval.max(1))),
-        };
-        RedbStoreOptions { synchronization, ..RedbStoreOptions::default() }
     }
 
     /// The file of a store that exists.

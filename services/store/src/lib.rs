@@ -31,6 +31,9 @@ mod service;
 mod storage;
 mod store_file;
 
+/// The IDL of the administration of stores, a whole file.
+pub const IDL: &str = include_str!("../idl/StoreAdministration.idl");
+
 pub use administration::{Administration, BackupCommand, StoreAdministration};
 pub use backup::{Backup, copy_table};
 pub use damage::catch_damage;

@@ -10,10 +10,11 @@ mod console;
 #[cfg(feature = "console")]
 pub use console::ConsoleArgs;
 
-use spandrel::services::activation::IMPL_REPO_SERVICE;
-use spandrel_activator::{Activator, ActivatorError, ActivatorOptions, COMMANDS_FILE, Commands, Limits};
-use spandrel_daemon::{Daemon, Failure, FailureKind};
-use spandrel_naming::{ADAPTER, NamingError, NamingOptions, NamingService, ROOT_KEY};
+use spandrel::dynamic::describe;
+use spandrel::services::{IDL_FILES, activation::IMPL_REPO_SERVICE, repository::fill};
+use spandrel_activator::{Activator, ActivatorArgs, ReadCommands};
+use spandrel_daemon::{Daemon, DaemonArgs, Failure, FailureKind};
+use spandrel_naming::{NamingArgs, NamingService, ROOT_KEY};
 use spandrel_repository::{InterfaceRepository, KEY, RepositoryError, RepositoryOptions};
 
 /// The port of the services: that of naming services.
@@ -21,6 +22,25 @@ pub const PORT: u16 = 2809;
 
 /// The names of the services, by which a data folder is locked.
 pub const NAMES: [&str; 3] = ["naming", "repository", "activator"];
+
+/// The options of the services as arguments of an executable: those of their own executables.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ServicesArgs {
+    #[command(flatten)]
+    naming: NamingArgs,
+    #[command(flatten)]
+    activator: ActivatorArgs,
+}
+
+impl ServicesArgs {
+    /// Reads the files of the options before the process becomes a server.
+    ///
+    /// # Errors
+    /// Commands that cannot be read, or are malformed.
+    pub fn read_commands(&self, daemon: &DaemonArgs) -> Result<ReadCommands, Failure> {
+        self.activator.read_commands(daemon)
+    }
+}
 
 /// The three services while they run.
 #[derive(Debug)]
@@ -31,24 +51,20 @@ pub struct Services {
 }
 
 impl Services {
-    /// Starts all services on the ORB of a process.
+    /// Starts all services on the ORB of a process, and enters their interfaces into the repository.
     ///
     /// # Errors
     /// A store that cannot be opened, with the exit code 4; an adapter that cannot be created, with 1.
-    pub fn start(daemon: &Daemon) -> Result<Self, Failure> {
-        let activator = start_activator(daemon)?; // it makes the ORB listen
-        let path_check = daemon.path_check(ADAPTER);
-        let options = NamingOptions { path_check, ..NamingOptions::new(daemon.data()) };
-        let naming = NamingService::start(daemon.orb(), options).map_err(|error| match error {
-            NamingError::Store(error) => Failure::new(FailureKind::Data, error),
-            error => Failure::failed(error),
-        })?;
+    pub fn start(daemon: &Daemon, args: &ServicesArgs, commands: ReadCommands) -> Result<Self, Failure> {
+        let activator = args.activator.start(daemon, commands)?; // it makes the ORB listen
+        let naming = args.naming.start(daemon)?;
         let path_check = daemon.path_check(spandrel_repository::ADAPTER);
         let options = RepositoryOptions { path_check, ..RepositoryOptions::new(daemon.data()) };
         let repository = InterfaceRepository::start(daemon.orb(), options).map_err(|error| match error {
             RepositoryError::Store(error) => Failure::new(FailureKind::Data, error),
             error => Failure::failed(error),
         })?;
+        enter_interfaces(&repository);
         Ok(Self { naming, repository, activator })
     }
 
@@ -86,21 +102,20 @@ impl Services {
     }
 }
 
-/// The activator, with the commands in the data folder if there are any.
-fn start_activator(daemon: &Daemon) -> Result<Activator, Failure> {
-    // Servers have working directories of their own.
-    let data = daemon.data().canonicalize().map_err(|error| Failure::new(FailureKind::Data, error))?;
-    let file = Some(data.join(COMMANDS_FILE)).filter(|file| file.exists());
-    let commands = file.as_ref().map(|file| Commands::read(file)).transpose().map_err(Failure::usage)?;
-    let reload = file.as_ref().map(|_| spandrel_daemon::hangup_flag()).transpose().map_err(Failure::failed)?;
-    let options = ActivatorOptions {
-        limits: Limits { reload, commands_file: file, ..Limits::default() },
-        path_check: daemon.path_check(spandrel_activator::ADAPTER),
-        ..ActivatorOptions::new(data, commands.unwrap_or_default())
-    };
-    Activator::start(daemon.orb(), options).map_err(|error| match error {
-        ActivatorError::Store(error) => Failure::new(FailureKind::Data, error),
-        ActivatorError::Listen(exception) => Failure::cannot_listen(exception),
-        error => Failure::failed(error),
-    })
+/// The IDL of the services in the process.
+fn idl_of_services() -> impl Iterator<Item = &'static str> {
+    IDL_FILES.into_iter().chain([spandrel_store::IDL])
+}
+
+/// Enters the interfaces of the services into the repository; those that it has stay as they are. The services run
+/// without them, too.
+fn enter_interfaces(repository: &InterfaceRepository) {
+    for idl in idl_of_services() {
+        let entered = describe(idl)
+            .map_err(anyhow::Error::from)
+            .and_then(|described| fill(repository.reference(), &described).map_err(anyhow::Error::from));
+        if let Err(error) = entered {
+            tracing::warn!("the interfaces of the services cannot be entered into the repository: {error:#}");
+        }
+    }
 }

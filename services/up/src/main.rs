@@ -9,7 +9,7 @@ use spandrel::diagnostics::log::LogTail;
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure};
 #[cfg(feature = "console")]
 use spandrel_up::ConsoleArgs;
-use spandrel_up::{NAMES, PORT, Services};
+use spandrel_up::{NAMES, PORT, Services, ServicesArgs};
 
 /// Naming service, interface repository and activator in one process, with one data folder.
 #[derive(Debug, Parser)]
@@ -17,6 +17,8 @@ use spandrel_up::{NAMES, PORT, Services};
 struct Args {
     #[command(flatten)]
     daemon: DaemonArgs,
+    #[command(flatten)]
+    services: ServicesArgs,
     #[cfg(feature = "console")]
     #[command(flatten)]
     console: ConsoleArgs,
@@ -43,12 +45,13 @@ impl Args {
 
     #[cfg(feature = "console")]
     fn serve(&self, log: LogTail) -> Result<(), Failure> {
+        let commands = self.services.read_commands(&self.daemon)?;
         let daemon = match self.console.is_on() {
             true => self.daemon.clone().with_orb_option("-ORBMetrics", "yes"),
             false => self.daemon.clone(),
         };
         let daemon = daemon.start_services(&NAMES, PORT)?;
-        let services = Services::start(&daemon)?;
+        let services = Services::start(&daemon, &self.services, commands)?;
         let mut ready = services.urls(&daemon)?;
         let console = self.console.start(&daemon, &services, log)?;
         ready.extend(console.iter().map(|console| format!("Console {}", console.login_url())));
@@ -61,8 +64,9 @@ impl Args {
 
     #[cfg(not(feature = "console"))]
     fn serve(&self, _log: LogTail) -> Result<(), Failure> {
+        let commands = self.services.read_commands(&self.daemon)?;
         let daemon = self.daemon.start_services(&NAMES, PORT)?;
-        let services = Services::start(&daemon)?;
+        let services = Services::start(&daemon, &self.services, commands)?;
         daemon.serve(&services.urls(&daemon)?)?;
         services.stop()
     }

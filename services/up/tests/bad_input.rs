@@ -25,7 +25,8 @@ fn bad_input_has_one_line_and_an_exit_code() {
     let (used, unused, below) = (path("used"), path("unused"), path("file/data"));
     let _running = Running::start(&used, &ANY_PORT);
     let (broken, binary, good) = (text("broken.toml"), text("binary.toml"), text("good.toml"));
-    let audit = text("none/audit.log");
+    let (audit, site) = (text("none/audit.log"), text("site.toml"));
+    fs::write(&site, "[sites.plant]\npolicy = \"none.toml\"\n").unwrap();
 
     let cases: &[(&Path, &[&str], i32, &[&str])] = &[
         (&unused, &["--no-such"], 2, &["--no-such"]),
@@ -36,6 +37,15 @@ fn bad_input_has_one_line_and_an_exit_code() {
         (&unused, &["--listen", "nonsense"], 2, &["nonsense", "iiop://host:port"]),
         (&unused, &["--cert", "none.pem", "--key", "none.pem"], 2, &["cannot read none.pem", "No such file"]),
         (&unused, &["--audit", "audit.log"], 2, &["--policy"]),
+        (&unused, &["--commands", "none.toml"], 2, &["none.toml", "No such file"]),
+        (&unused, &["--purge-unreachable"], 2, &["--purge"]),
+        (
+            &unused,
+            &["--config", &site, "--site", "plan"],
+            2,
+            &["site.toml: it has no site `plan`: did you mean `plant`?"],
+        ),
+        (&unused, &["--config", &site, "--site", "plant"], 5, &["none.toml", "No such file", "--policy"]),
         (&unused, &["--listen", &endpoint], 3, &["cannot listen (--listen)", &endpoint, "in use"]),
         (&unused, &["--orb", &metrics], 3, &["metrics endpoint", "in use"]),
         (&used, &[], 4, &["is in use by another process (--data)", "name another folder"]),

@@ -108,8 +108,10 @@ fn damage_after_any_end_is_refused_or_concerns_nothing_in_use() {
             let sound = fs::read(&file).unwrap();
             let mut refused = 0;
             // Octets of the header of the database, those of pages, and whole parts of the file.
-            let octets = (0..320).step_by(7).chain((320..sound.len()).step_by(1_021)).map(|place| (place, 1));
-            for (place, length) in octets.chain((0..sound.len() / 4_096).map(|page| (page * 4_096, 4_096))) {
+            let stride = (sound.len() / 200).max(1_021) | 1;
+            let octets = (0..320).step_by(7).chain((320..sound.len()).step_by(stride)).map(|place| (place, 1));
+            let pages = (0..sound.len() / 4_096).step_by(sound.len() / (4_096 * 50) + 1);
+            for (place, length) in octets.chain(pages.map(|page| (page * 4_096, 4_096))) {
                 let mut damaged = sound.clone();
                 damaged[place..place + length].iter_mut().for_each(|octet| *octet ^= 0xff);
                 fs::write(&file, damaged).unwrap();
@@ -201,6 +203,28 @@ fn backups_of_the_running_services_take_the_places_of_their_stores() {
         assert!(spandrel::services::repository::print(&repository, None).unwrap().contains("struct S"));
         let activator = served(&running, &orb, "ImplRepoService");
         assert!(Administration::unchecked_narrow(&activator).find("server2").is_ok());
+    }
+}
+
+#[test]
+fn the_interfaces_of_the_services_are_in_the_repository() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let orb = Orb::builder().build().unwrap();
+    for _ in 0..2 {
+        let running = Running::start(&data, &ANY_PORT);
+        let repository = served(&running, &orb, "InterfaceRepository");
+        for id in ["CosNaming/NamingContextExt", "Spandrel/StoreAdministration"] {
+            let prefix = if id.starts_with("Cos") { "omg.org/" } else { "" };
+            let id = format!("IDL:{prefix}{id}:1.0");
+            let described = spandrel::services::repository::interface_by_id(&repository, &id).unwrap();
+            assert_eq!(described.id(), id);
+        }
+        // The object itself leads to its definition.
+        let names = orb.string_to_object(&running.url).unwrap();
+        let described = spandrel::services::repository::interface_of(&orb, &names).unwrap();
+        assert!(described.operations().iter().any(|operation| operation.name == "resolve_str"));
+        assert!(!running.errors().contains("cannot be entered"), "{}", running.errors());
     }
 }
 
