@@ -56,8 +56,9 @@ impl Servant for Definitions {
             }
             let identity = Identity { repository_id: primary_interface(&definition.content), skeletons };
             // A peer without permission does not learn which operations exist.
-            let refused = |error| {
-                if is_unknown(&error) { core.check_path(operation, number).err() } else { None }.unwrap_or(error)
+            let refused = |error| match is_unknown(&error) {
+                true => core.check_path(operation, number).err().unwrap_or(error),
+                false => error,
             };
             call.implicit(&identity).map_err(refused)
         })

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use spandrel::authorization::PathCheck;
-use spandrel::dynamic::{Descriptions, describe, describe_file};
+use spandrel::dynamic::{Descriptions, describe};
 use spandrel::services::repository::{corba::PrimitiveKind, fill};
 use spandrel::{CompletionStatus, ObjectRef, SystemException, SystemExceptionKind as Kind, minor};
 use spandrel_repository::RepositoryOptions;
@@ -68,8 +68,7 @@ fn definitions(served: &Served) -> Vec<(String, ObjectRef)> {
 
 /// The IDL of the repository's own objects.
 fn own_idl() -> Descriptions {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../orb/cos/idl");
-    describe_file(folder.join("InterfaceRepository.idl"), [folder]).expect("valid IDL")
+    describe(include_str!("../idl/InterfaceRepository.idl")).expect("valid IDL")
 }
 
 /// The repository ids of all interfaces, and the names of all operations. Each attribute has a setter here.
