@@ -114,7 +114,8 @@ impl Side {
         self.role != Role::Server
     }
 
-    /// Begins a call; the transport takes at most `room` octets at once.
+    /// Begins a call; the transport takes at most `room` octets at once. With others in flight, a two-way is appended, and
+    /// written by a later step.
     fn invoke(&mut self, is_two_way: bool, body: usize, room: usize) {
         let id = self.next_id;
         self.next_id += 2;
@@ -122,6 +123,7 @@ impl Side {
         if let Err(failure) = self.calls.check_open() {
             return self.fail(id, &failure);
         }
+        let others = self.calls.pending();
         self.calls.begin(id, id).expect("it is open");
         if !self.send.may_write() {
             let Abandoned::NotSent(Some(_)) = self.calls.abandon(id, true) else { panic!("it was begun") };
@@ -130,8 +132,13 @@ impl Side {
         }
         let request = Some((id, is_two_way));
         self.calls.set_written(id, Written::Partly);
-        self.queue.push_back(Unsent { octets: message(MessageType::Request, request, body), at: 0, request });
-        self.write(room);
+        let octets = message(MessageType::Request, request, body);
+        let appended = self.queue.iter().map(|unsent| unsent.octets.len() - unsent.at).sum();
+        let is_appended = is_two_way && self.send.appends(others, appended, octets.len());
+        self.queue.push_back(Unsent { octets, at: 0, request });
+        if !is_appended {
+            self.write(room);
+        }
     }
 
     /// Lets the transport take at most so many octets of those that wait.
