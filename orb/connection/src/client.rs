@@ -22,7 +22,7 @@ const MAX_ABANDONED: usize = 256;
 /// After the end, nothing begins, and only the first reason for it counts.
 #[derive(Debug)]
 pub struct ClientHalf<W> {
-    /// In the order of their beginning: most replies arrive in that order, and are found in front.
+    /// In any order: entries are large, so that a removal moves only the last one.
     calls: Vec<PendingCall<W>>,
     /// The requests whose replies are dropped when they come.
     abandoned: Vec<u32>,
@@ -57,7 +57,7 @@ impl<W> CallEntry<'_, W> {
     /// Removes the entry, because its waiter has or will be given the outcome.
     #[inline]
     pub fn remove(self) -> W {
-        self.calls.remove(self.at).waiter
+        self.calls.swap_remove(self.at).waiter
     }
 
     /// The failure of the call, if the connection has ended.
@@ -183,7 +183,7 @@ impl<W> ClientHalf<W> {
             self.abandoned.retain(|abandoned| !(is_taken_back && *abandoned == request_id));
             return if self.abandoned.len() < before { Abandoned::NotSent(None) } else { Abandoned::Unknown };
         };
-        let PendingCall { waiter, .. } = self.calls.remove(at);
+        let PendingCall { waiter, .. } = self.calls.swap_remove(at);
         if is_taken_back {
             return Abandoned::NotSent(Some(waiter));
         }

@@ -9,7 +9,7 @@ use spandrel_sync::{
 };
 
 use super::{
-    super::{ClientConnection, CloseOnPanic, Writer},
+    super::{ClientConnection, CloseOnPanic, NotificationScope, Writer},
     Unsent, UnsentKind, WriteQueue,
     run::Run,
     wake_batch::WakeBatch,
@@ -168,9 +168,12 @@ pub(crate) fn serve_ready(connection: &ClientConnection) -> bool {
     drop(pending);
     registration.begin_turn();
     let guard = CloseOnPanic(connection);
-    let wakes = WakeBatch::begin(connection);
-    let has_taken_all = connection.read_available(&mut reader, MOST_AT_ONCE, || wakes.wake_all());
-    drop(wakes);
+    let batch = WakeBatch::begin();
+    // A waker may call the same peer, and must not wait for a reply on this connection.
+    let wake_all = || batch.wake_all(|| NotificationScope::begin(connection));
+    let has_taken_all = connection.read_available(&mut reader, MOST_AT_ONCE, wake_all);
+    wake_all();
+    drop(batch);
     let has_taken_all = has_taken_all.map_err(|end| connection.close(end));
     drop(guard);
     connection.return_reader(reader, None, true);

@@ -16,7 +16,7 @@ use crate::{client::connection::Reply, diagnostics::statistics::Statistics};
 
 /// A transport that records each write and takes so many octets.
 #[derive(Debug, Default)]
-pub(super) struct Recorder(Mutex<Recorded>);
+struct Recorder(Mutex<Recorded>);
 
 #[derive(Debug, Default)]
 struct Recorded {
@@ -111,7 +111,7 @@ impl ReactorTransport for Recorder {
 
 /// A registration that records the events the reactor was told to wait for.
 #[derive(Debug, Default)]
-pub(super) struct Told(Mutex<Vec<Interest>>);
+struct Told(Mutex<Vec<Interest>>);
 
 impl ReactorRegistration for Told {
     fn wait_for(&self, interest: Interest) {
@@ -171,7 +171,7 @@ fn send(connection: &ClientConnection, request_id: u32, octets: usize, kind: Uns
     receiver
 }
 
-pub(super) fn connect() -> (Arc<ClientConnection>, Arc<Recorder>, Arc<Told>) {
+fn connect() -> (Arc<ClientConnection>, Arc<Recorder>, Arc<Told>) {
     let (transport, registration) = (Arc::<Recorder>::default(), Arc::<Told>::default());
     let reader = MessageReader::new(1 << 16, 16);
     let address = Arc::new(Address::new("pretend", ""));

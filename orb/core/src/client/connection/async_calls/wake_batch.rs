@@ -11,8 +11,6 @@ use std::{
 
 use spandrel_sync::{held, thread_local};
 
-use super::super::{ClientConnection, NotificationScope};
-
 /// A waker is compared with so many that were added last: tasks that share one mostly follow each other.
 const COMPARED: usize = 8;
 
@@ -65,22 +63,22 @@ fn wake_now(waker: Waker) {
     }
 }
 
-/// The batch of wake-ups of the thread that reads a connection, ended by its drop.
+/// The batch of wake-ups of this thread, ended by its drop.
 #[derive(Debug)]
-pub(super) struct WakeBatch<'c>(&'c ClientConnection);
+pub(super) struct WakeBatch(());
 
-impl<'c> WakeBatch<'c> {
-    pub(super) fn begin(connection: &'c ClientConnection) -> Self {
+impl WakeBatch {
+    pub(super) fn begin() -> Self {
         BATCH.with(|batch| batch.borrow_mut().is_open = true);
-        Self(connection)
+        Self(())
     }
 
-    /// Wakes the tasks. What these start at once wakes further tasks without a batch.
-    pub(super) fn wake_all(&self) {
+    /// Wakes the tasks, if there are any, in the scope that `begin_scope` returns. What these start at once wakes
+    /// further tasks without a batch.
+    pub(super) fn wake_all<S>(&self, begin_scope: impl FnOnce() -> S) {
         let mut wakers = BATCH.with(|batch| batch.borrow_mut().close());
         if !wakers.is_empty() {
-            // A waker may call the same peer, and must not wait for a reply on this connection.
-            let _scope = NotificationScope::begin(self.0);
+            let _scope = begin_scope();
             wakers.drain(..).for_each(wake_now);
         }
         // With its memory, for the next read.
@@ -88,9 +86,10 @@ impl<'c> WakeBatch<'c> {
     }
 }
 
-impl Drop for WakeBatch<'_> {
+impl Drop for WakeBatch {
     fn drop(&mut self) {
-        self.wake_all();
+        // None are left, unless this thread panics.
+        self.wake_all(|| ());
         BATCH.with(|batch| batch.borrow_mut().is_open = false);
     }
 }
@@ -104,7 +103,7 @@ mod tests {
 
     use spandrel_sync::Arc;
 
-    use super::{super::tests::connect, *};
+    use super::*;
 
     /// Counts its wake-ups, and wakes another task.
     #[derive(Default)]
@@ -124,13 +123,12 @@ mod tests {
     #[test]
     fn a_batch_wakes_each_task_once_at_its_end() {
         let [first, second] = [Arc::<Counter>::default(), Arc::default()];
-        let (connection, ..) = connect();
-        let batch = WakeBatch::begin(&connection);
+        let batch = WakeBatch::begin();
         for counter in [&first, &first, &second, &first] {
             wake(Waker::from(Arc::clone(counter)));
         }
         assert_eq!(counts(&[&first, &second]), [0, 0]);
-        batch.wake_all();
+        batch.wake_all(|| ());
         assert_eq!(counts(&[&first, &second]), [1, 1]);
         wake(Waker::from(Arc::clone(&first)));
         assert_eq!(counts(&[&first, &second]), [1, 1], "the next read");
@@ -144,10 +142,9 @@ mod tests {
     fn a_woken_task_that_runs_at_once_wakes_others_without_the_batch() {
         let last = Arc::<Counter>::default();
         let first = Arc::new(Counter(AtomicU32::new(0), Some(Waker::from(Arc::clone(&last)))));
-        let (connection, ..) = connect();
-        let batch = WakeBatch::begin(&connection);
+        let batch = WakeBatch::begin();
         wake(Waker::from(Arc::clone(&first)));
-        batch.wake_all();
+        batch.wake_all(|| ());
         assert_eq!(counts(&[&first, &last]), [1, 1]);
     }
 }
