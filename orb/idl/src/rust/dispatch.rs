@@ -4,23 +4,14 @@
 //! The skeleton of an interface with bases runs inherited operations by the skeletons of the interfaces that declare
 //! them: their code exists once for each type of servant.
 
-use std::collections::HashSet;
-
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use spandrel_demux::perfect::Tables;
 
 use super::method::{self, Method};
+use super::names;
 use super::types::Scope;
-use super::{contents, names};
-use crate::model::{DefId, Definition, Model};
-
-/// The interfaces with operations from which others that are served inherit.
-pub(super) fn bases(model: &Model, local: &HashSet<DefId>) -> HashSet<DefId> {
-    let served = model.definitions().filter(|definition| !local.contains(&definition.id));
-    let bases = served.filter_map(Definition::as_interface).flat_map(|body| &body.all_bases).copied();
-    bases.filter(|&base| model.contents(base).iter().any(|&id| contents::is_method(&model[id]))).collect()
-}
+use crate::model::DefId;
 
 /// The parts of a skeleton that run operations.
 pub(super) struct Dispatch {
@@ -33,9 +24,9 @@ pub(super) struct Dispatch {
 /// The place of the servant in the code that runs an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receiver {
-    /// The field of the skeleton `self`.
+    /// The field `0` of the skeleton, in a method of it.
     Field,
-    /// The variable `servant`.
+    /// The variable `servant`, in the function for the skeletons of derived interfaces.
     Variable,
 }
 

@@ -15,7 +15,7 @@ use super::options::Asynchronous;
 use super::padding::PaddingTable;
 use super::sizes::SizeTable;
 use super::value_links::ValueTable;
-use super::{Collocation, Options, Sides, dispatch, local, supported};
+use super::{Collocation, Options, Sides, local, supported};
 use crate::model::{DefId, DefinitionKind, Model, Primitive, Type};
 
 /// The shared data of all writers.
@@ -105,7 +105,7 @@ impl<'m> Context<'m> {
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
             values: ValueTable::new(model),
             local_bases: local::bases(model, &local),
-            served_bases: dispatch::bases(model, &local),
+            served_bases: local::served_bases(model, &local),
             local,
             natives: &options.natives,
             derives: &options.derives,
