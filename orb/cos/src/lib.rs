@@ -20,10 +20,11 @@
 //! `idl` of this package.
 #![forbid(unsafe_code)]
 
-/// The IDL of the services, each a whole file: the naming service, the implementation repository, and what Spandrel's
+/// The IDL of the services, each a whole file: the naming service, the property service, the implementation repository, and what Spandrel's
 /// interface repository adds to that of the standard. A program shows their interfaces with it where no repository does.
-pub const IDL_FILES: [&str; 3] = [
+pub const IDL_FILES: [&str; 4] = [
     include_str!("../idl/CosNaming.idl"),
+    include_str!("../idl/CosPropertyService.idl"),
     include_str!("../idl/ImplementationRepository.idl"),
     include_str!("../idl/InterfaceRepository.idl"),
 ];
@@ -38,4 +39,6 @@ pub mod repository;
 pub use naming_client::{MAX_PUBLISHED, NamingClient, NamingError};
 
 include!("cos_naming.rs");
+#[cfg(feature = "property")]
+include!("cos_property_service.rs");
 include!("implementation_repository.rs");
