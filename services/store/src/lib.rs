@@ -1,5 +1,5 @@
-//! The stores of the naming service, the interface repository and the activator: `redb` databases that say what they
-//! are, with a redo log for the service that wants one.
+//! The stores of the naming service, the property service, the interface repository and the activator: `redb` databases
+//! that say what they are, with a redo log for the service that wants one.
 //!
 //! A [`Storage`] is a file, or other storage in tests. [`Storage::open`] verifies all of it: the checksums of all pages
 //! of the database, and its [`StoreHeader`] with the service, the version of its tables, a random id, and the redo log

@@ -12,10 +12,12 @@ pub enum Service {
     Repository,
     /// The implementation repository, registered servers.
     Activator,
+    /// The property service, sets of properties.
+    Property,
 }
 
 impl Service {
-    pub(crate) const ALL: [Self; 3] = [Self::Naming, Self::Repository, Self::Activator];
+    pub(crate) const ALL: [Self; 4] = [Self::Naming, Self::Repository, Self::Activator, Self::Property];
 
     /// Its name in headers and commands: `spandrel NAME`.
     #[must_use]
@@ -24,6 +26,7 @@ impl Service {
             Self::Naming => "naming",
             Self::Repository => "repository",
             Self::Activator => "activator",
+            Self::Property => "property",
         }
     }
 
@@ -34,6 +37,7 @@ impl Service {
             Self::Naming => "NamingStore",
             Self::Repository => "RepositoryStore",
             Self::Activator => "ActivatorStore",
+            Self::Property => "PropertyStore",
         }
     }
 
@@ -43,6 +47,7 @@ impl Service {
             Self::Naming => &["bindings", "contexts", "meta"],
             Self::Repository => &["definitions", "settings"],
             Self::Activator => &["running", "servers"],
+            Self::Property => &["properties", "sets", "settings"],
         }
     }
 }
@@ -53,6 +58,7 @@ impl fmt::Display for Service {
             Self::Naming => "the naming service",
             Self::Repository => "the interface repository",
             Self::Activator => "the activator",
+            Self::Property => "the property service",
         })
     }
 }

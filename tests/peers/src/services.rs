@@ -28,7 +28,8 @@ const JACORB: JavaOrb = JavaOrb { profile: "jacorb", package: "org.jacorb.orb" }
 const GLASSFISH: JavaOrb = JavaOrb { profile: "glassfish", package: "com.sun.corba.ee.impl.orb" };
 
 /// Runs the clients of Java's ORBs against our service, our stubs against JacORB's service, and then ends our
-/// service this many times while clients bind names, and the activator while servers start.
+/// service this many times while clients bind names, the property service while they define properties, and the
+/// activator while servers start.
 pub(crate) fn run(kills: u32) -> Result<()> {
     packages::require(packages::JACORB)?;
     let programs = ["spandrel", "spandrel-naming", "spandrel-activator", "spandrel-repository"];
@@ -44,6 +45,10 @@ pub(crate) fn run(kills: u32) -> Result<()> {
     let test = "acknowledged_changes_survive_kill_9_under_load";
     let mut command = Command::new(workspace::cargo_program());
     command.args(["test", "--release", "--package", "spandrel-naming", "--test", "naming", test, "--", "--nocapture"]);
+    workspace::run(command.env("SPANDREL_KILLS", kills.to_string()).current_dir(workspace::root()))?;
+    println!("-- {kills} times kill -9 of the property service under load");
+    let mut command = Command::new(workspace::cargo_program());
+    command.args(["test", "--release", "--package", "spandrel-property", "--test", "property", test]);
     workspace::run(command.env("SPANDREL_KILLS", kills.to_string()).current_dir(workspace::root()))?;
     println!("-- {kills} times kill -9 of the activator while servers start");
     let test = "no_server_is_started_twice_if_the_activator_is_killed_at_any_instant";

@@ -1,0 +1,182 @@
+//! The operations on one property, as changes that are made together later.
+
+use spandrel::cdr::{ByteOrder, CdrError, CharSet, OctetForm, WcharSet, to_octets};
+use spandrel::services::cos_property_service::{ExceptionReason, PropertyModeType};
+use spandrel::types::Any;
+use spandrel::{CompletionStatus, SystemException};
+
+use crate::limits::Limits;
+use crate::refusal::{Refusal, too_many};
+use crate::table::{Changes, Constraints, Entry, Table, is_any_type};
+
+/// A table with changes that are not made yet.
+#[derive(Debug)]
+pub(crate) struct Edit<'t> {
+    table: &'t Table,
+    constraints: &'t Constraints,
+    limits: &'t Limits,
+    changes: Changes,
+    /// The number of properties with the changes.
+    count: usize,
+    /// The octets of all properties with the changes.
+    octets: usize,
+}
+
+impl<'t> Edit<'t> {
+    pub(crate) fn new(table: &'t Table, constraints: &'t Constraints, limits: &'t Limits) -> Self {
+        let (count, octets) = (table.entries.len(), table.octets);
+        Self { table, constraints, limits, changes: Changes::new(), count, octets }
+    }
+
+    /// The octets of all properties after the changes.
+    pub(crate) fn octets(&self) -> usize {
+        self.octets
+    }
+
+    pub(crate) fn into_changes(self) -> Changes {
+        self.changes
+    }
+
+    /// The property with this name, after the changes.
+    pub(crate) fn get(&self, name: &str) -> Result<&Entry, Refusal> {
+        let entry = match self.changes.get(require_name(name)?) {
+            Some(changed) => changed.as_ref(),
+            None => self.table.entries.get(name),
+        };
+        entry.ok_or(ExceptionReason::PropertyNotFound.into())
+    }
+
+    /// Adds a property or changes its value, and its mode if there is one.
+    pub(crate) fn define(&mut self, name: &str, value: &Any, mode: Option<PropertyModeType>) -> Result<(), Refusal> {
+        require_name(name)?;
+        if name.len() > self.limits.name {
+            return Err(too_many("octets in a name", self.limits.name).into());
+        }
+        let default = self.allowed_mode(name, value)?;
+        if let Some(mode) = mode {
+            self.require_mode(name, mode)?;
+        }
+        let before = self.get(name).ok();
+        let mode = match before {
+            None => mode.or(default).unwrap_or_default(),
+            Some(before) => {
+                if !before.value.type_code().equivalent(value.type_code()) {
+                    return Err(ExceptionReason::ConflictingProperty.into());
+                }
+                if is_read_only(before.mode) {
+                    return Err(ExceptionReason::ReadOnlyProperty.into());
+                }
+                let mode = mode.unwrap_or(before.mode);
+                if !can_become(before.mode, mode) {
+                    return Err(ExceptionReason::UnsupportedMode.into());
+                }
+                mode
+            }
+        };
+        let octets = octets_of(name, value)?;
+        let (count, all) = match before {
+            None => (self.count + 1, self.octets.saturating_add(octets)),
+            Some(before) => (self.count, (self.octets - before.octets).saturating_add(octets)),
+        };
+        if count > self.limits.properties {
+            return Err(too_many("properties in a set", self.limits.properties).into());
+        }
+        if all > self.limits.octets {
+            return Err(too_many("octets in a set", self.limits.octets).into());
+        }
+        (self.count, self.octets) = (count, all);
+        self.changes.insert(name.to_owned(), Some(Entry { value: value.clone(), mode, octets }));
+        Ok(())
+    }
+
+    pub(crate) fn delete(&mut self, name: &str) -> Result<(), Refusal> {
+        let entry = self.get(name)?;
+        if is_fixed(entry.mode) {
+            return Err(ExceptionReason::FixedProperty.into());
+        }
+        self.octets -= entry.octets;
+        self.count -= 1;
+        self.changes.insert(name.to_owned(), None);
+        Ok(())
+    }
+
+    /// Deletes all properties whose modes allow it. Returns whether none remains.
+    pub(crate) fn delete_all(&mut self) -> Result<bool, Refusal> {
+        let names: Vec<&String> =
+            self.table.entries.iter().filter(|(_, entry)| !is_fixed(entry.mode)).map(|(name, _)| name).collect();
+        names.into_iter().try_for_each(|name| self.delete(name))?;
+        Ok(self.count == 0)
+    }
+
+    pub(crate) fn set_mode(&mut self, name: &str, mode: PropertyModeType) -> Result<(), Refusal> {
+        require_name(name)?;
+        self.require_mode(name, mode)?;
+        let entry = self.get(name)?;
+        if !can_become(entry.mode, mode) {
+            return Err(ExceptionReason::UnsupportedMode.into());
+        }
+        if entry.mode != mode {
+            let changed = Entry { mode, ..entry.clone() };
+            self.changes.insert(name.to_owned(), Some(changed));
+        }
+        Ok(())
+    }
+
+    /// Checks the constraints of a set for a value. Returns the mode of the allowed property, if it has one.
+    fn allowed_mode(&self, name: &str, value: &Any) -> Result<Option<PropertyModeType>, Refusal> {
+        let type_code = value.type_code();
+        if !self.constraints.allows_type(type_code) {
+            return Err(ExceptionReason::UnsupportedTypeCode.into());
+        }
+        if self.constraints.properties.is_empty() {
+            return Ok(None);
+        }
+        let allowed = self.constraints.property(name).ok_or(ExceptionReason::UnsupportedProperty)?;
+        let expected = allowed.property_value.type_code();
+        if !is_any_type(expected) && !expected.equivalent(type_code) {
+            return Err(ExceptionReason::UnsupportedTypeCode.into());
+        }
+        Ok(Some(allowed.property_mode).filter(|mode| *mode != PropertyModeType::Undefined))
+    }
+
+    /// Checks that a property may have this mode.
+    fn require_mode(&self, name: &str, mode: PropertyModeType) -> Result<(), Refusal> {
+        let allowed = self.constraints.property(name).map(|allowed| allowed.property_mode);
+        let is_allowed = allowed.is_none_or(|allowed| allowed == PropertyModeType::Undefined || allowed == mode);
+        if mode == PropertyModeType::Undefined || !is_allowed {
+            return Err(ExceptionReason::UnsupportedMode.into());
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn require_name(name: &str) -> Result<&str, Refusal> {
+    if name.is_empty() { Err(ExceptionReason::InvalidPropertyName.into()) } else { Ok(name) }
+}
+
+fn is_fixed(mode: PropertyModeType) -> bool {
+    matches!(mode, PropertyModeType::FixedNormal | PropertyModeType::FixedReadonly)
+}
+
+fn is_read_only(mode: PropertyModeType) -> bool {
+    matches!(mode, PropertyModeType::ReadOnly | PropertyModeType::FixedReadonly)
+}
+
+/// Whether a mode may be replaced: only by a mode that allows less.
+fn can_become(from: PropertyModeType, to: PropertyModeType) -> bool {
+    from == to || from == PropertyModeType::Normal || to == PropertyModeType::FixedReadonly
+}
+
+/// The octets that a property counts for: its name, type and value.
+pub(crate) fn octets_of(name: &str, value: &Any) -> Result<usize, SystemException> {
+    let cannot_be_kept = |error: CdrError| {
+        SystemException::bad_param(0, CompletionStatus::No)
+            .with_detail(move || format!("the value has no encoding: {error}"))
+    };
+    Ok(name.len() + to_octets(value, &form()).map_err(cannot_be_kept)?.len())
+}
+
+/// The form of a value on the disk: the same on each machine, with all characters.
+pub(crate) fn form() -> OctetForm<'static> {
+    OctetForm::bare(ByteOrder::Little).code_sets(CharSet::Utf8, WcharSet::Utf16)
+}

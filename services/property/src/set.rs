@@ -1,0 +1,344 @@
+//! A property set: the operations of `PropertySet` and `PropertySetDef`.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use spandrel::net::sync::{Arc, Mutex};
+use spandrel::services::cos_property_service::{
+    MultipleExceptionsError, PropertiesIterator, Property, PropertyDef, PropertyMode, PropertyModeType,
+    PropertyNamesIterator, PropertySetDefServant, PropertySetServant, property_set, property_set_def,
+};
+use spandrel::types::{Any, TypeCode};
+use spandrel::{CompletionStatus, SystemException};
+
+use crate::edit::{Edit, require_name};
+use crate::iterators::{PropertyIterators, Source, bounded};
+use crate::limits::Limits;
+use crate::refusal::{Failures, Refusal, too_many, whole_request};
+use crate::store::{Journal, JournalError};
+use crate::table::{Changes, Constraints, Entry, Table, property, void};
+
+/// A property set in this process, for servants whose interface derives from `PropertySet` or `PropertySetDef`, and as a
+/// servant itself. Clones are the same set.
+///
+/// ```
+/// use spandrel::services::cos_property_service::{PropertySet, PropertySetServant, PropertySetSkeleton};
+/// use spandrel::types::Any;
+/// use spandrel::{Endpoint, Orb, Poa};
+/// use spandrel_property::{LocalPropertySet, PropertyIterators};
+///
+/// let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build()?;
+/// let root = Poa::root(&orb)?;
+/// root.the_poa_manager().activate()?;
+/// let iterators = PropertyIterators::new(&root, Default::default())?;
+///
+/// let properties = LocalPropertySet::new(&iterators, Default::default());
+/// properties.define_property("frames", &Any::new(&25_u16)?)?;
+/// let object = root.activate(PropertySetSkeleton::new(properties))?;
+/// let remote: PropertySet = object.narrow()?;
+/// assert_eq!(remote.get_property_value("frames")?.extract::<u16>()?, 25);
+/// orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct LocalPropertySet(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    constraints: Constraints,
+    limits: Limits,
+    state: Mutex<State>,
+    /// The disk, for a persistent set.
+    journal: Option<Journal>,
+    iterators: Arc<PropertyIterators>,
+    /// The octets of all sets of the service, and their bound.
+    budget: Option<(Arc<Budget>, usize)>,
+}
+
+/// The octets that the sets of a service have together.
+#[derive(Debug, Default)]
+pub(crate) struct Budget(Mutex<usize>);
+
+impl Budget {
+    /// Replaces a number of octets by another.
+    ///
+    /// # Errors
+    /// IMP_LIMIT if all sets would have more octets than the bound, and have more than before.
+    pub(crate) fn charge(&self, before: usize, after: usize, bound: usize) -> Result<(), SystemException> {
+        let mut used = self.0.lock();
+        let sum = (*used - before).saturating_add(after);
+        if sum > bound && after > before {
+            return Err(too_many("octets in all sets", bound));
+        }
+        *used = sum;
+        Ok(())
+    }
+
+    pub(crate) fn release(&self, octets: usize) {
+        *self.0.lock() -= octets;
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        *self.0.lock()
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    table: Table,
+    /// The properties that the disk may have otherwise than the table, after an uncertain write.
+    unsettled: BTreeSet<String>,
+}
+
+impl LocalPropertySet {
+    /// Creates an empty set without constraints, in memory. `iterators` serves the iterators over it.
+    #[must_use]
+    pub fn new(iterators: &Arc<PropertyIterators>, limits: Limits) -> Self {
+        Self::with(iterators, limits, Constraints::default(), Table::default(), None)
+    }
+
+    pub(crate) fn with(
+        iterators: &Arc<PropertyIterators>,
+        limits: Limits,
+        constraints: Constraints,
+        table: Table,
+        journal: Option<Journal>,
+    ) -> Self {
+        let state = Mutex::new(State { table, unsettled: BTreeSet::new() });
+        Self(Arc::new(Shared { constraints, limits, state, journal, iterators: Arc::clone(iterators), budget: None }))
+    }
+
+    /// The same set, which counts for a budget with this bound. Its present octets were charged before.
+    pub(crate) fn budgeted(self, budget: &Arc<Budget>, bound: usize) -> Self {
+        let shared = Arc::into_inner(self.0).expect("the set has no other user yet");
+        Self(Arc::new(Shared { budget: Some((Arc::clone(budget), bound)), ..shared }))
+    }
+
+    /// The properties of a set that has no other user.
+    pub(crate) fn into_table(self) -> Table {
+        Arc::into_inner(self.0).expect("the set has no other user").state.into_inner().table
+    }
+
+    /// Defines properties with their modes.
+    pub(crate) fn define_initial(&self, defs: &[PropertyDef]) -> Result<(), MultipleExceptionsError> {
+        self.change_each(
+            defs,
+            |def| &def.property_name,
+            |edit, def| edit.define(&def.property_name, &def.property_value, Some(def.property_mode)),
+        )
+    }
+
+    fn source(&self) -> Arc<dyn Source> {
+        Arc::clone(&self.0) as Arc<dyn Source>
+    }
+
+    /// Reads a property by its name.
+    fn read<T>(&self, name: &str, of_entry: impl FnOnce(&Entry) -> T) -> Result<T, Refusal> {
+        let state = self.0.state.lock();
+        Edit::new(&state.table, &self.0.constraints, &self.0.limits).get(name).map(of_entry)
+    }
+
+    /// Makes changes, which are durable before this returns if the set is persistent.
+    fn change<T>(&self, work: impl FnOnce(&mut Edit<'_>) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let mut state = self.0.state.lock();
+        let mut edit = Edit::new(&state.table, &self.0.constraints, &self.0.limits);
+        let outcome = work(&mut edit)?;
+        let (before, after) = (state.table.octets, edit.octets());
+        let changes = edit.into_changes();
+        if changes.is_empty() {
+            return Ok(outcome);
+        }
+        if let Some((budget, bound)) = &self.0.budget {
+            budget.charge(before, after, *bound)?;
+        }
+        if let Some(journal) = &self.0.journal {
+            let mut written = changes.clone();
+            for name in &state.unsettled {
+                written.entry(name.clone()).or_insert_with(|| state.table.entries.get(name).cloned());
+            }
+            self.write(journal, &written, &mut state).inspect_err(|_| {
+                if let Some((budget, _)) = &self.0.budget {
+                    _ = budget.charge(after, before, usize::MAX);
+                }
+            })?;
+        }
+        state.table.apply(changes);
+        Ok(outcome)
+    }
+
+    fn write(&self, journal: &Journal, changes: &Changes, state: &mut State) -> Result<(), SystemException> {
+        let failure = match journal.write(changes) {
+            Ok(()) => {
+                state.unsettled.clear();
+                return Ok(());
+            }
+            Err(failure) => failure,
+        };
+        let exception = match &failure {
+            JournalError::Uncertain(_) => {
+                state.unsettled.extend(changes.keys().cloned());
+                SystemException::persist_store(0, CompletionStatus::Maybe)
+            }
+            JournalError::Unchanged(_) => SystemException::persist_store(0, CompletionStatus::No),
+        };
+        let text = failure.to_string();
+        Err(exception.with_detail(move || text))
+    }
+
+    /// Makes one change for each item of a request.
+    fn change_each<I>(
+        &self,
+        items: &[I],
+        name: impl Fn(&I) -> &str,
+        work: impl Fn(&mut Edit<'_>, &I) -> Result<(), Refusal>,
+    ) -> Result<(), MultipleExceptionsError> {
+        let failures = self.change(|edit| {
+            let mut failures = Failures::default();
+            for item in items {
+                let outcome = work(edit, item);
+                failures.add(name(item), outcome)?;
+            }
+            Ok(failures)
+        });
+        failures.map_err(whole_request)?.result()
+    }
+}
+
+impl Source for Shared {
+    fn after(&self, name: Option<&str>, how_many: usize) -> Vec<(String, Any)> {
+        let start = name.map_or(Bound::Unbounded, Bound::Excluded);
+        let state = self.state.lock();
+        let entries = state.table.entries.range::<str, _>((start, Bound::Unbounded));
+        entries.take(how_many).map(|(name, entry)| (name.clone(), entry.value.clone())).collect()
+    }
+}
+
+impl PropertySetServant for LocalPropertySet {
+    fn define_property(&self, name: &str, value: &Any) -> Result<(), property_set::DefinePropertyError> {
+        Ok(self.change(|edit| edit.define(name, value, None))?)
+    }
+
+    fn define_properties(&self, properties: &[Property]) -> Result<(), property_set::DefinePropertiesError> {
+        self.change_each(
+            properties,
+            |property| &property.property_name,
+            |edit, property| edit.define(&property.property_name, &property.property_value, None),
+        )
+    }
+
+    fn get_number_of_properties(&self) -> Result<u32, SystemException> {
+        Ok(u32::try_from(self.0.state.lock().table.entries.len()).unwrap_or(u32::MAX))
+    }
+
+    fn get_all_property_names(
+        &self,
+        how_many: u32,
+    ) -> Result<(Vec<String>, Option<PropertyNamesIterator>), SystemException> {
+        let how_many = bounded(how_many);
+        let mut names: Vec<String> = self.0.after(None, how_many + 1).into_iter().map(|(name, _)| name).collect();
+        let has_more = names.len() > how_many;
+        names.truncate(how_many);
+        let rest = if has_more { Some(self.0.iterators.over_names(self.source(), names.last())?) } else { None };
+        Ok((names, rest))
+    }
+
+    fn get_property_value(&self, name: &str) -> Result<Any, property_set::GetPropertyValueError> {
+        Ok(self.read(name, |entry| entry.value.clone())?)
+    }
+
+    fn get_properties(&self, names: &[String]) -> Result<(bool, Vec<Property>), SystemException> {
+        let void = void()?;
+        let mut is_complete = true;
+        let properties = names.iter().map(|name| {
+            let value = self.read(name, |entry| entry.value.clone());
+            is_complete &= value.is_ok();
+            Property { property_name: name.clone(), property_value: value.unwrap_or_else(|_| void.clone()) }
+        });
+        let properties = properties.collect();
+        Ok((is_complete, properties))
+    }
+
+    fn get_all_properties(
+        &self,
+        how_many: u32,
+    ) -> Result<(Vec<Property>, Option<PropertiesIterator>), SystemException> {
+        let how_many = bounded(how_many);
+        let mut properties = self.0.after(None, how_many + 1);
+        let has_more = properties.len() > how_many;
+        properties.truncate(how_many);
+        let last = properties.last().map(|(name, _)| name);
+        let rest = if has_more { Some(self.0.iterators.over_properties(self.source(), last)?) } else { None };
+        Ok((properties.into_iter().map(property).collect(), rest))
+    }
+
+    fn delete_property(&self, name: &str) -> Result<(), property_set::DeletePropertyError> {
+        Ok(self.change(|edit| edit.delete(name))?)
+    }
+
+    fn delete_properties(&self, names: &[String]) -> Result<(), property_set::DeletePropertiesError> {
+        self.change_each(names, |name| name, |edit, name| edit.delete(name))
+    }
+
+    fn delete_all_properties(&self) -> Result<bool, SystemException> {
+        self.change(|edit| edit.delete_all()).map_err(whole_request)
+    }
+
+    fn is_property_defined(&self, name: &str) -> Result<bool, property_set::IsPropertyDefinedError> {
+        Ok(self.0.state.lock().table.entries.contains_key(require_name(name)?))
+    }
+}
+
+impl PropertySetDefServant for LocalPropertySet {
+    fn get_allowed_property_types(&self) -> Result<Vec<TypeCode>, SystemException> {
+        Ok(self.0.constraints.types.clone())
+    }
+
+    fn get_allowed_properties(&self) -> Result<Vec<PropertyDef>, SystemException> {
+        Ok(self.0.constraints.properties.clone())
+    }
+
+    fn define_property_with_mode(
+        &self,
+        name: &str,
+        value: &Any,
+        mode: PropertyModeType,
+    ) -> Result<(), property_set_def::DefinePropertyWithModeError> {
+        Ok(self.change(|edit| edit.define(name, value, Some(mode)))?)
+    }
+
+    fn define_properties_with_modes(
+        &self,
+        defs: &[PropertyDef],
+    ) -> Result<(), property_set_def::DefinePropertiesWithModesError> {
+        self.define_initial(defs)
+    }
+
+    fn get_property_mode(&self, name: &str) -> Result<PropertyModeType, property_set_def::GetPropertyModeError> {
+        Ok(self.read(name, |entry| entry.mode)?)
+    }
+
+    fn get_property_modes(&self, names: &[String]) -> Result<(bool, Vec<PropertyMode>), SystemException> {
+        let modes = names.iter().map(|name| PropertyMode {
+            property_name: name.clone(),
+            property_mode: self.read(name, |entry| entry.mode).unwrap_or(PropertyModeType::Undefined),
+        });
+        let modes: Vec<_> = modes.collect();
+        Ok((modes.iter().all(|mode| mode.property_mode != PropertyModeType::Undefined), modes))
+    }
+
+    fn set_property_mode(
+        &self,
+        name: &str,
+        mode: PropertyModeType,
+    ) -> Result<(), property_set_def::SetPropertyModeError> {
+        Ok(self.change(|edit| edit.set_mode(name, mode))?)
+    }
+
+    fn set_property_modes(&self, modes: &[PropertyMode]) -> Result<(), property_set_def::SetPropertyModesError> {
+        self.change_each(
+            modes,
+            |mode| &mode.property_name,
+            |edit, mode| edit.set_mode(&mode.property_name, mode.property_mode),
+        )
+    }
+}

@@ -1,0 +1,105 @@
+//! The properties of a set, its constraints, and the changes of its properties.
+
+use std::collections::BTreeMap;
+
+use spandrel::services::cos_property_service::{
+    ConstraintNotSupported, ConstraintNotSupportedError, Property, PropertyDef, PropertyModeType,
+};
+use spandrel::types::{Any, TypeCode};
+use spandrel::{CompletionStatus, SystemException};
+
+use crate::limits::Limits;
+use crate::refusal::too_many;
+
+/// A property without its name.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) value: Any,
+    pub(crate) mode: PropertyModeType,
+    /// The octets that the property counts for.
+    pub(crate) octets: usize,
+}
+
+/// Properties by name, each with its new state; `None` for deleted ones.
+pub(crate) type Changes = BTreeMap<String, Option<Entry>>;
+
+/// All properties of a set.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) entries: BTreeMap<String, Entry>,
+    /// The octets of all properties.
+    pub(crate) octets: usize,
+}
+
+impl Table {
+    pub(crate) fn new(entries: BTreeMap<String, Entry>) -> Self {
+        let octets = entries.values().map(|entry| entry.octets).sum();
+        Self { entries, octets }
+    }
+
+    pub(crate) fn apply(&mut self, changes: Changes) {
+        for (name, entry) in changes {
+            self.octets += entry.as_ref().map_or(0, |entry| entry.octets);
+            let before = match entry {
+                Some(entry) => self.entries.insert(name, entry),
+                None => self.entries.remove(&name),
+            };
+            self.octets -= before.map_or(0, |before| before.octets);
+        }
+    }
+}
+
+/// The types and properties that a set allows. Empty lists are no constraint.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Constraints {
+    pub(crate) types: Vec<TypeCode>,
+    pub(crate) properties: Vec<PropertyDef>,
+}
+
+impl Constraints {
+    /// The constraints of a new set.
+    ///
+    /// # Errors
+    /// `ConstraintNotSupported` for an empty name, a name that stands twice, and a property whose type is none of the
+    /// allowed ones. IMP_LIMIT.
+    pub(crate) fn new(
+        types: &[TypeCode],
+        properties: Vec<PropertyDef>,
+        limits: &Limits,
+    ) -> Result<Self, ConstraintNotSupportedError> {
+        if types.len().max(properties.len()) > limits.constraints {
+            return Err(too_many("constraints of a set", limits.constraints).into());
+        }
+        let constraints = Self { types: types.to_vec(), properties };
+        let mut names: Vec<&str> = constraints.properties.iter().map(|def| &*def.property_name).collect();
+        names.sort_unstable();
+        let has_wrong_name = names.first().is_some_and(|name| name.is_empty())
+            || names.iter().any(|name| name.len() > limits.name)
+            || names.windows(2).any(|pair| pair[0] == pair[1]);
+        let mut values = constraints.properties.iter().map(|def| def.property_value.type_code());
+        let is_contradiction = values.any(|value| !is_any_type(value) && !constraints.allows_type(value));
+        if has_wrong_name || is_contradiction { Err(ConstraintNotSupported {}.into()) } else { Ok(constraints) }
+    }
+
+    pub(crate) fn allows_type(&self, type_code: &TypeCode) -> bool {
+        self.types.is_empty() || self.types.iter().any(|allowed| allowed.equivalent(type_code))
+    }
+
+    pub(crate) fn property(&self, name: &str) -> Option<&PropertyDef> {
+        self.properties.iter().find(|def| def.property_name == name)
+    }
+}
+
+/// Whether the type of an allowed property's value is no constraint.
+pub(crate) fn is_any_type(type_code: &TypeCode) -> bool {
+    [TypeCode::NULL, TypeCode::VOID].contains(type_code)
+}
+
+pub(crate) fn property((property_name, property_value): (String, Any)) -> Property {
+    Property { property_name, property_value }
+}
+
+/// The value of the type `void`: that of a property that does not exist.
+pub(crate) fn void() -> Result<Any, SystemException> {
+    Any::write(TypeCode::VOID, |_| Ok(())).map_err(|_| SystemException::internal(0, CompletionStatus::No))
+}

@@ -1,0 +1,172 @@
+//! The executable `spandrel-property`: its lines, exit codes, and its end at any instant.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use spandrel::services::cos_property_service::{PropertySet, PropertySetFactory};
+use spandrel::{ObjectRef, Orb};
+use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
+
+use crate::support::long;
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-property"));
+    command.env_remove("SPANDREL_LOG");
+    command
+}
+
+/// A process that serves the store in this folder, and the URL of its factory.
+struct Process {
+    child: ChildProcess,
+    url: String,
+}
+
+impl Process {
+    fn start(folder: &Path, port: u16, words: &[&str]) -> Self {
+        let mut command = command();
+        command.args(["--listen", &format!("iiop://127.0.0.1:{port}"), "--data"]).arg(folder).args(words);
+        let mut child = ChildProcess::start(command.stdout(Stdio::piped()));
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+        let url = line.trim().strip_prefix("ready: PropertySetFactory ").expect("the line of readiness").to_owned();
+        Self { child, url }
+    }
+
+    fn factory(&self, client: &Orb) -> PropertySetFactory {
+        client.string_to_object(&self.url).unwrap().narrow().unwrap()
+    }
+}
+
+type Contents = BTreeMap<String, i32>;
+
+fn contents(set: &PropertySet) -> Contents {
+    let (properties, rest) = set.get_all_properties(1_000).unwrap();
+    assert!(rest.is_none());
+    properties.into_iter().map(|it| (it.property_name, it.property_value.extract().unwrap())).collect()
+}
+
+/// Makes a random change of one or several properties, also in `contents`. Whether it was acknowledged.
+fn change(set: &PropertySet, contents: &mut Contents) -> bool {
+    let name = |nth: u8| format!("p{nth}");
+    let [nth, value] = [fastrand::u8(..20), fastrand::u8(..)];
+    match fastrand::u8(..4) {
+        0 if contents.remove(&name(nth)).is_some() => set.delete_property(&name(nth)).is_ok(),
+        1 => {
+            // Several properties are one change.
+            let properties: Vec<_> =
+                (nth..nth + 5).map(|nth| crate::support::property(&name(nth), long(value.into()))).collect();
+            contents.extend((nth..nth + 5).map(|nth| (name(nth), i32::from(value))));
+            set.define_properties(&properties).is_ok()
+        }
+        _ => {
+            contents.insert(name(nth), value.into());
+            set.define_property(&name(nth), &long(value.into())).is_ok()
+        }
+    }
+}
+
+/// Each round ends the service at another instant. `SPANDREL_KILLS` is the number of rounds.
+#[test]
+fn acknowledged_changes_survive_kill_9_under_load() {
+    const WORKERS: usize = 4;
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let rounds: usize = std::env::var("SPANDREL_KILLS").map_or(4, |rounds| rounds.parse().unwrap());
+    let mut sets = Vec::<String>::new();
+    let mut expected = Vec::<[Contents; 2]>::new();
+    let (mut changes, mut uncertain) = (0, 0);
+    for round in 0..=rounds {
+        let client = Orb::builder().build().unwrap();
+        let mut process = Process::start(folder.path(), port, &[]);
+        if sets.is_empty() {
+            let factory = process.factory(&client);
+            sets = (0..WORKERS)
+                .map(|_| ObjectRef::from(factory.create_propertyset().unwrap().unwrap()).to_string())
+                .collect();
+        }
+        let objects: Vec<PropertySet> =
+            sets.iter().map(|text| client.string_to_object(text).unwrap().narrow().unwrap()).collect();
+        let present: Vec<Contents> = objects.iter().map(contents).collect();
+        for (now, [acknowledged, perhaps]) in present.iter().zip(&expected) {
+            assert!(now == acknowledged || now == perhaps, "{now:?}\n{acknowledged:?}\n{perhaps:?}");
+            uncertain += usize::from(acknowledged != perhaps && now == perhaps);
+        }
+        if round == rounds {
+            client.shutdown().unwrap();
+            break;
+        }
+        let acknowledged = AtomicUsize::new(0);
+        expected = std::thread::scope(|scope| {
+            let worker = |(set, mut contents): (PropertySet, Contents)| {
+                let acknowledged = &acknowledged;
+                scope.spawn(move || {
+                    loop {
+                        let before = contents.clone();
+                        if !change(&set, &mut contents) {
+                            return [before, contents];
+                        }
+                        acknowledged.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            };
+            let workers: Vec<_> = objects.into_iter().zip(present).map(worker).collect();
+            let instant = fastrand::usize(1..100);
+            wait_until("changes", || acknowledged.load(Ordering::Relaxed) >= instant);
+            process.child.kill().unwrap();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        });
+        changes += acknowledged.load(Ordering::Relaxed);
+        client.shutdown().unwrap();
+    }
+    println!("{rounds} ends, {changes} acknowledged changes; {uncertain} changes were made and not acknowledged");
+}
+
+#[test]
+fn sets_in_memory_need_no_store_and_clients_have_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), 0, &["--transient", "--sets-of-client", "2"]);
+    let client = Orb::builder().build().unwrap();
+    let factory = process.factory(&client);
+    for _ in 0..2 {
+        factory.create_propertyset().unwrap();
+    }
+    factory.create_propertyset().unwrap_err();
+    assert!(!folder.path().join("property.redb").exists());
+    client.shutdown().unwrap();
+}
+
+#[test]
+fn a_store_is_checked_and_copied_and_a_damaged_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut process = Process::start(&data, 0, &[]);
+    let client = Orb::builder().build().unwrap();
+    let set = process.factory(&client).create_propertyset().unwrap().unwrap();
+    set.define_property("a", &long(1)).unwrap();
+    let address = process.url.trim_start_matches("corbaloc::").trim_end_matches("/PropertySetFactory");
+    let output = command().args(["backup", "--server", address, "--timeout", "60", "monday"]).output().unwrap();
+    let copy = data.join("backups/property/monday");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{}\n", copy.display()), "{output:?}");
+    process.child.kill().unwrap();
+    process.child.wait().unwrap();
+    client.shutdown().unwrap();
+
+    let check = || command().arg("--data").arg(&data).arg("check").output().unwrap();
+    let output = check();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "the store is sound: 1 sets with 1 properties\n", "{output:?}");
+    for words in [&["--help"][..], &["check"]] {
+        check_output_errors(|| {
+            let mut command = command();
+            command.arg("--data").arg(&data).args(words);
+            command
+        });
+    }
+    std::fs::write(data.join("property.redb"), "no database").unwrap();
+    for output in [check(), command().args(["--listen", "iiop://127.0.0.1:0", "--data"]).arg(&data).output().unwrap()] {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(4) && errors.contains("property.redb"), "{errors}");
+    }
+}

@@ -1,0 +1,11 @@
+//! Tests of the property service, by sentences of its specification, over its references and in its process.
+
+mod durability;
+mod embedding;
+mod executable;
+mod factories;
+mod iterators;
+mod limits;
+mod omniorb;
+mod sets;
+mod support;
