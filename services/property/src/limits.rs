@@ -3,7 +3,7 @@
 /// The most that one set holds. More is IMP_LIMIT.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// The number of properties (default 10,000).
+    /// The number of properties, also in a request that changes several (default 10,000).
     pub properties: usize,
     /// The length of a name, in octets (default 1,024).
     pub name: usize,

@@ -192,6 +192,10 @@ impl LocalPropertySet {
         name: impl Fn(&I) -> &str,
         work: impl Fn(&mut Edit<'_>, &I) -> Result<(), Refusal>,
     ) -> Result<(), MultipleExceptionsError> {
+        // Each is compared with the constraints of the set.
+        if items.len() > self.0.limits.properties {
+            return Err(too_many("properties in a request", self.0.limits.properties).into());
+        }
         let failures = self.change(|edit| {
             let mut failures = Failures::default();
             for item in items {

@@ -29,13 +29,21 @@ fn a_set_is_bounded() {
     refused("a", text(&"x".repeat(200)));
     set.define_property("12345678", &long(1)).unwrap();
     // A request that exceeds a limit leaves no part.
-    let four: Vec<_> = ["a", "b", "c"].iter().map(|name| property(name, long(1))).collect();
-    match set.define_properties(&four) {
+    let three: Vec<_> = ["a", "b", "c"].iter().map(|name| property(name, long(1))).collect();
+    match set.define_properties(&three) {
         Err(MultipleExceptionsError::System(error)) => assert!(is_limit(&error), "{error}"),
         other => panic!("{other:?}"),
     }
     assert_eq!(set.get_number_of_properties().unwrap(), 1);
-    set.define_properties(&four[..2]).unwrap();
+    // A request is bounded even where it has one name again and again.
+    let same = vec![property("a", long(1)); 4];
+    match set.define_properties(&same) {
+        Err(MultipleExceptionsError::System(error)) => assert!(is_limit(&error), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    set.define_properties(&same[..3]).unwrap();
+    set.delete_property("a").unwrap();
+    set.define_properties(&three[..2]).unwrap();
     refused("c", long(1));
     set.delete_property("a").unwrap();
     set.define_property("c", &long(1)).unwrap();
