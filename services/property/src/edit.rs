@@ -1,10 +1,10 @@
 //! The operations on one property, as changes that are made together later.
 
-use spandrel::cdr::{ByteOrder, CdrError, CharSet, OctetForm, WcharSet, to_octets};
+use spandrel::cdr::to_octets;
 use spandrel::services::cos_property_service::{ExceptionReason, PropertyModeType};
 use spandrel::types::Any;
-use spandrel::{CompletionStatus, SystemException};
 
+use crate::encoding::{form, octets_of};
 use crate::limits::Limits;
 use crate::refusal::{Refusal, too_many};
 use crate::table::{Changes, Constraints, Entry, Table, is_any_type};
@@ -73,7 +73,7 @@ impl<'t> Edit<'t> {
                 mode
             }
         };
-        let octets = octets_of(name, value)?;
+        let octets = octets_of(name, to_octets(value, &form()))?;
         let (count, all) = match before {
             None => (self.count + 1, self.octets.saturating_add(octets)),
             Some(before) => (self.count, (self.octets - before.octets).saturating_add(octets)),
@@ -165,18 +165,4 @@ fn is_read_only(mode: PropertyModeType) -> bool {
 /// Whether a mode may be replaced: only by a mode that allows less.
 fn can_become(from: PropertyModeType, to: PropertyModeType) -> bool {
     from == to || from == PropertyModeType::Normal || to == PropertyModeType::FixedReadonly
-}
-
-/// The octets that a property counts for: its name, type and value.
-pub(crate) fn octets_of(name: &str, value: &Any) -> Result<usize, SystemException> {
-    let cannot_be_kept = |error: CdrError| {
-        SystemException::bad_param(0, CompletionStatus::No)
-            .with_detail(move || format!("the value has no encoding: {error}"))
-    };
-    Ok(name.len() + to_octets(value, &form()).map_err(cannot_be_kept)?.len())
-}
-
-/// The form of a value on the disk: the same on each machine, with all characters.
-pub(crate) fn form() -> OctetForm<'static> {
-    OctetForm::bare(ByteOrder::Little).code_sets(CharSet::Utf8, WcharSet::Utf16)
 }

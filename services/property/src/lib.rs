@@ -22,6 +22,7 @@
 
 mod delegation;
 mod edit;
+mod encoding;
 mod iterators;
 mod limits;
 mod refusal;

@@ -7,7 +7,7 @@ pub struct Limits {
     pub properties: usize,
     /// The length of a name, in octets (default 1,024).
     pub name: usize,
-    /// The octets of all names and values, with their types as CDR (default 16 MiB).
+    /// The octets of all names and values, and of the constraints, with their types as CDR (default 16 MiB).
     pub octets: usize,
     /// The types and properties in the constraints of a set, each (default 1,000).
     pub constraints: usize,

@@ -1,6 +1,6 @@
 //! The sets of a service, and the factories that create them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use spandrel::net::sync::{Arc, Mutex};
 use spandrel::poa::ObjectId;
@@ -96,13 +96,9 @@ impl Registry {
         define: impl FnOnce(&LocalPropertySet) -> Result<(), E>,
     ) -> Result<ObjectRef, E> {
         // The set is filled before it has a record and a budget.
-        let draft = LocalPropertySet::with(
-            &self.iterators,
-            self.limits.set,
-            record.constraints.clone(),
-            Table::default(),
-            None,
-        );
+        let (constraints, limits) = (record.constraints.clone(), self.limits.set);
+        let table = Table::new(&constraints, BTreeMap::new());
+        let draft = LocalPropertySet::with(&self.iterators, limits, constraints, table, None);
         define(&draft)?;
         let table = draft.into_table();
         let octets = table.octets;

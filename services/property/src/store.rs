@@ -10,7 +10,7 @@ use spandrel::services::cos_property_service::{PropertyDef, PropertyModeType};
 use spandrel::types::{Any, TypeCode};
 use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
 
-use crate::edit::{form, octets_of};
+use crate::encoding::{form, octets_of};
 use crate::table::{Changes, Constraints, Entry, Table};
 
 const SETS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("sets");
@@ -122,7 +122,7 @@ impl Store {
         for (number, name, octets) in properties {
             let fields: Result<(Any, PropertyModeType), _> = from_octets(&octets, &form());
             let (value, mode) = fields.map_err(|error| damaged(format!("a property of set {number}: {error}")))?;
-            let size = octets_of(&name, &value);
+            let size = octets_of(&name, to_octets(&value, &form()));
             let octets = size.map_err(|error| damaged(format!("a property of set {number}: {error}")))?;
             tables.entry(number).or_default().insert(name, Entry { value, mode, octets });
         }
@@ -131,8 +131,10 @@ impl Store {
             let fields: Result<SetFields, _> = from_octets(&octets, &form());
             let (has_modes, owner, types, properties) =
                 fields.map_err(|error| damaged(format!("set {number}: {error}")))?;
-            let record = SetRecord { has_modes, owner, constraints: Constraints { types, properties } };
-            let table = Table::new(tables.remove(&number).unwrap_or_default());
+            let constraints = Constraints::measured(types, properties);
+            let constraints = constraints.map_err(|error| damaged(format!("set {number}: {error}")))?;
+            let table = Table::new(&constraints, tables.remove(&number).unwrap_or_default());
+            let record = SetRecord { has_modes, owner, constraints };
             stored.push(StoredSet { number, record, table });
         }
         if let Some(number) = tables.keys().next() {

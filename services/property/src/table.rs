@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use spandrel::cdr::to_octets;
 use spandrel::services::cos_property_service::{
     ConstraintNotSupported, ConstraintNotSupportedError, Property, PropertyDef, PropertyModeType,
 };
 use spandrel::types::{Any, TypeCode};
 use spandrel::{CompletionStatus, SystemException};
 
+use crate::encoding::{form, octets_of};
 use crate::limits::Limits;
 use crate::refusal::too_many;
 
@@ -27,13 +29,14 @@ pub(crate) type Changes = BTreeMap<String, Option<Entry>>;
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) entries: BTreeMap<String, Entry>,
-    /// The octets of all properties.
+    /// The octets of all properties, and of the constraints of the set.
     pub(crate) octets: usize,
 }
 
 impl Table {
-    pub(crate) fn new(entries: BTreeMap<String, Entry>) -> Self {
-        let octets = entries.values().map(|entry| entry.octets).sum();
+    /// The properties of a set with these constraints.
+    pub(crate) fn new(constraints: &Constraints, entries: BTreeMap<String, Entry>) -> Self {
+        let octets = constraints.octets + entries.values().map(|entry| entry.octets).sum::<usize>();
         Self { entries, octets }
     }
 
@@ -54,6 +57,8 @@ impl Table {
 pub(crate) struct Constraints {
     pub(crate) types: Vec<TypeCode>,
     pub(crate) properties: Vec<PropertyDef>,
+    /// The octets that the constraints count for.
+    octets: usize,
 }
 
 impl Constraints {
@@ -70,7 +75,10 @@ impl Constraints {
         if types.len().max(properties.len()) > limits.constraints {
             return Err(too_many("constraints of a set", limits.constraints).into());
         }
-        let constraints = Self { types: types.to_vec(), properties };
+        let constraints = Self::measured(types.to_vec(), properties)?;
+        if constraints.octets > limits.octets {
+            return Err(too_many("octets in a set", limits.octets).into());
+        }
         let mut names: Vec<&str> = constraints.properties.iter().map(|def| &*def.property_name).collect();
         names.sort_unstable();
         let has_wrong_name = names.first().is_some_and(|name| name.is_empty())
@@ -79,6 +87,21 @@ impl Constraints {
         let mut values = constraints.properties.iter().map(|def| def.property_value.type_code());
         let is_contradiction = values.any(|value| !is_any_type(value) && !constraints.allows_type(value));
         if has_wrong_name || is_contradiction { Err(ConstraintNotSupported {}.into()) } else { Ok(constraints) }
+    }
+
+    /// Constraints that were checked before.
+    ///
+    /// # Errors
+    /// Types and values without an encoding.
+    pub(crate) fn measured(types: Vec<TypeCode>, properties: Vec<PropertyDef>) -> Result<Self, SystemException> {
+        let mut octets = 0;
+        for type_code in &types {
+            octets += octets_of("", to_octets(type_code, &form()))?;
+        }
+        for def in &properties {
+            octets += octets_of(&def.property_name, to_octets(&def.property_value, &form()))?;
+        }
+        Ok(Self { types, properties, octets })
     }
 
     pub(crate) fn allows_type(&self, type_code: &TypeCode) -> bool {

@@ -83,3 +83,23 @@ fn a_service_is_bounded_in_sets_and_octets() {
     assert_eq!(service.octets(), 0);
     second.define_property("a", &text(&"x".repeat(200))).unwrap();
 }
+
+#[test]
+fn constraints_count_for_the_limits() {
+    let allowed = |octets: usize| vec![def("a", text(&"x".repeat(octets)), PropertyModeType::Normal)];
+    let limits = ServiceLimits { octets: 500, ..ServiceLimits::default() };
+    let served = served(Limits { octets: 300, ..Limits::default() }, limits);
+    let service = served.service.as_ref().unwrap();
+    let create = |octets| served.def_factory.create_constrained_propertysetdef(&[], &allowed(octets));
+    let set = create(200).unwrap().unwrap();
+    assert!((200..300).contains(&service.octets()), "{}", service.octets());
+    // Those of a set, and those of all sets.
+    create(300).unwrap_err();
+    create(280).unwrap_err();
+    assert_eq!(service.sets(), 1);
+    match set.define_property("a", &text(&"x".repeat(100))) {
+        Err(DefinePropertyError::System(error)) => assert!(is_limit(&error), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    create(150).unwrap();
+}
