@@ -23,9 +23,11 @@
 
 mod escape;
 pub mod output;
+mod suggest;
 
 pub use escape::{Escaped, escape, escape_lines, excerpt};
 use std::{error::Error, iter::successors};
+pub use suggest::closest;
 
 /// Returns the message of an error, and a line `caused by: …` for each of its causes.
 ///

@@ -48,7 +48,6 @@ mod parse;
 mod preprocess;
 pub mod rust;
 pub mod source;
-mod suggest;
 #[cfg(test)]
 mod tests;
 mod token;

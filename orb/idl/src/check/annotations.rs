@@ -6,7 +6,7 @@ use crate::ast::{self, Bodiless, Expression, Item, NewName, Step, StepKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Annotation, AnnotationValue, ConstValue, DefinitionKind};
 use crate::source::Span;
-use crate::suggest;
+use spandrel_error::closest;
 
 /// The kind of a standard annotation's parameter.
 #[derive(Clone, Copy)]
@@ -157,7 +157,7 @@ impl Checker<'_> {
     fn annotation(&mut self, written: &ast::Annotation) -> Option<Annotation> {
         let standard = STANDARD.iter().find(|(name, _)| *name == written.name);
         if standard.is_none()
-            && let Some(near) = suggest::closest(&written.name, STANDARD.iter().map(|it| it.0))
+            && let Some(near) = closest(&written.name, STANDARD.iter().map(|it| it.0))
         {
             let warning = Diagnostic::warning(format!("unknown annotation `@{}`", written.name))
                 .at(written.span, "kept without a check")

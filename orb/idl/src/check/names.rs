@@ -5,7 +5,7 @@ use crate::ast::{Name, ScopedName};
 use crate::diagnostic::Diagnostic;
 use crate::intern::{Keyword, Symbol};
 use crate::model::{DefId, DefinitionKind};
-use crate::suggest;
+use spandrel_error::closest;
 
 /// The maximum number of names of a scope considered for a suggestion.
 const MOST_CANDIDATES: usize = 2000;
@@ -227,7 +227,7 @@ impl Checker<'_> {
             let entries = entries.filter(|it| it.definition.is_some());
             let mut candidates: Vec<_> = entries.take(MOST_CANDIDATES).map(|it| self.text(it.symbol)).collect();
             candidates.sort_unstable(); // the map is unordered
-            if let Some(found) = suggest::closest(text, candidates.iter().map(|it| &**it)) {
+            if let Some(found) = closest(text, candidates.iter().map(|it| &**it)) {
                 return Some(found.to_owned());
             }
         }

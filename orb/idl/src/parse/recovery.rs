@@ -20,7 +20,7 @@ impl Parser<'_> {
 
     pub(super) fn unexpected_definition(&mut self) -> Reported {
         let known = ["module", "interface", "struct", "exception", "enum", "typedef", "const", "union", "valuetype"];
-        let near = self.word().and_then(|word| crate::suggest::closest(&word, known));
+        let near = self.word().and_then(|word| spandrel_error::closest(&word, known));
         let mut error = Diagnostic::error("expected a definition").at(self.here(), self.found());
         match near {
             Some(keyword) => error = error.help(format!("did you mean `{keyword}`?")),

@@ -4,8 +4,8 @@ use super::{Conditional, Macro, Preprocessor, condition};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::tokenize;
 use crate::source::{FileId, Span};
-use crate::suggest;
 use crate::token::{Punct, Token, TokenKind};
+use spandrel_error::closest;
 
 const DIRECTIVES: [&str; 14] = [
     "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "error", "warning", "pragma",
@@ -50,7 +50,7 @@ impl Preprocessor<'_> {
             _ if name.kind == TokenKind::Number => {} // a line marker of another preprocessor
             other => {
                 let mut error = Diagnostic::error(format!("`#{other}` is not a directive")).at(name.span, "");
-                if let Some(known) = suggest::closest(other, DIRECTIVES) {
+                if let Some(known) = closest(other, DIRECTIVES) {
                     error = error.help(format!("did you mean `#{known}`?"));
                 }
                 self.report(error);

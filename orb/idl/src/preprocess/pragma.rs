@@ -5,8 +5,8 @@ use super::{EventKind, Preprocessor};
 use crate::diagnostic::Diagnostic;
 use crate::literal;
 use crate::source::Span;
-use crate::suggest;
 use crate::token::{Punct, Token, TokenKind};
+use spandrel_error::closest;
 
 const OURS: [&str; 4] = ["prefix", "ID", "version", "once"];
 
@@ -59,7 +59,7 @@ impl Preprocessor<'_> {
             other => {
                 let other: String = other.chars().take(40).collect();
                 let mut warning = Diagnostic::warning(format!("unknown pragma `{other}`")).at(first.span, "ignored");
-                if let Some(known) = suggest::closest(&other, OURS) {
+                if let Some(known) = closest(&other, OURS) {
                     warning = warning.help(format!("did you mean `{known}`?"));
                 }
                 self.report(warning);

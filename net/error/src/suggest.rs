@@ -3,8 +3,10 @@
 /// Longer words are not compared.
 const LONGEST: usize = 40;
 
-/// The candidate that is the most probable intended spelling of `word`, if any is near enough.
-pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The candidate that is the most probable intended spelling of `word`, if any is near enough: at most a third of its
+/// letters differ. Words of more than 40 octets are not compared.
+#[must_use]
+pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
     }
