@@ -3,7 +3,6 @@
 //! The handshake has verified that a trusted authority issued the certificate. Authorization is left to
 //! programs.
 
-mod der;
 mod signature;
 mod subject;
 

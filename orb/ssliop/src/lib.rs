@@ -28,6 +28,8 @@
 #![forbid(unsafe_code)]
 
 mod configurations;
+#[cfg_attr(not(feature = "server"), allow(dead_code, reason = "names and signatures are of peers of a server"))]
+mod der;
 mod files;
 #[cfg(feature = "server")]
 mod identity;

@@ -4,7 +4,7 @@ use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls_pki_types::TrustAnchor;
 use webpki::EndEntityCert;
 
-use super::der::{BIT_STRING, SEQUENCE, contents};
+use crate::der::{BIT_STRING, SEQUENCE, contents};
 
 /// Whether the authority has signed the certificate (DER): it is named as the issuer, and its key verifies the signature.
 /// Validity and revocation are not looked at.

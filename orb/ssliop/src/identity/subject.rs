@@ -2,7 +2,7 @@
 //!
 //! The handshake has verified the certificate.
 
-use super::der::{
+use crate::der::{
     IA5_STRING, NUMERIC_STRING, OBJECT_IDENTIFIER, PRINTABLE_STRING, SEQUENCE, SET, UTF8_STRING, contents, element,
 };
 
