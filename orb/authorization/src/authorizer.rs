@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use spandrel_giop::{CompletionStatus, IiopProfile, SystemException};
+use spandrel_giop::{CompletionStatus, IiopProfile, SystemException, ids};
 use spandrel_orb::{
     Orb, OrbBuilder,
     interception::{
@@ -418,10 +418,18 @@ impl Authority {
         if !is_denied {
             return Ok(());
         }
-        Err(SystemException::no_permission(0, CompletionStatus::No).with_detail(|| match rule {
-            Some(line) => format!("denied by the policy's rule at line {line}"),
-            None => "no rule of the policy permits it".to_owned(),
-        }))
+        let caller = peer.credentials.identity();
+        let denied = match facts.operation {
+            Some(operation) => format!("`{operation}` is denied to {caller}"),
+            None => format!("access is denied to {caller}"),
+        };
+        let reason = match rule {
+            Some(line) => format!("by the policy's rule at line {line}"),
+            None => "because no rule of the policy permits it".to_owned(),
+        };
+        Err(SystemException::no_permission(ids::NO_PERMISSION_POLICY, CompletionStatus::No)
+            .with_detail(|| format!("{denied} {reason}"))
+            .with_public_detail(denied))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The credentials of the peer whose request a thread runs.
 
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr};
 
 use spandrel_server::current_peer_address;
 use spandrel_ssliop::PeerIdentity;
@@ -129,6 +129,21 @@ impl Identity {
 
     pub(crate) fn of_user(user_id: Option<u32>) -> Self {
         Self { user_id, ..Self::default() }
+    }
+}
+
+impl fmt::Display for Identity {
+    /// What names the peer to people: the common name of its certificate or one of its other names, its token, its
+    /// user, or that it has shown none of these.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.common_name.as_ref().or(self.dns_names.first()).or(self.uri_names.first());
+        match (name, &self.token_name, self.user_id) {
+            (Some(name), ..) => write!(f, "`{name}`"),
+            (None, Some(token), _) => write!(f, "the holder of the token `{token}`"),
+            (None, None, Some(user)) => write!(f, "user {user}"),
+            (None, None, None) if self.has_certificate => f.write_str("a caller whose certificate has no name"),
+            (None, None, None) => f.write_str("a caller without a verified identity"),
+        }
     }
 }
 

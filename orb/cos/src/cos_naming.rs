@@ -204,6 +204,7 @@ pub mod cos_naming {
                 1 => {
                     let mut input = call.arguments()?;
                     let how_many: u32 = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     let (result, bl) = BindingIteratorServant::next_n(
                         &self.0,
                         how_many,
@@ -568,6 +569,7 @@ pub mod cos_naming {
                     let mut input = call.arguments()?;
                     let n = <NameComponent as rt::Decode>::lend(&mut input)?;
                     let obj: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     match NamingContextServant::bind(servant, &n, obj.as_ref()) {
                         Ok(()) => call.reply(|_out| Ok(())),
                         Err(error) => call.raise(&error),
@@ -577,6 +579,7 @@ pub mod cos_naming {
                     let mut input = call.arguments()?;
                     let n = <NameComponent as rt::Decode>::lend(&mut input)?;
                     let nc: Option<NamingContext> = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     match NamingContextServant::bind_context(servant, &n, nc.as_ref()) {
                         Ok(()) => call.reply(|_out| Ok(())),
                         Err(error) => call.raise(&error),
@@ -585,6 +588,7 @@ pub mod cos_naming {
                 2 => {
                     let mut input = call.arguments()?;
                     let n = <NameComponent as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
                     match NamingContextServant::bind_new_context(servant, &n) {
                         Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
                         Err(error) => call.raise(&error),
@@ -599,6 +603,7 @@ pub mod cos_naming {
                 4 => {
                     let mut input = call.arguments()?;
                     let how_many: u32 = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     let (bl, bi) = NamingContextServant::list(servant, how_many)?;
                     call.reply(|out| {
                         rt::Encode::encode(&bl, out)?;
@@ -613,6 +618,7 @@ pub mod cos_naming {
                     let mut input = call.arguments()?;
                     let n = <NameComponent as rt::Decode>::lend(&mut input)?;
                     let obj: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     match NamingContextServant::rebind(servant, &n, obj.as_ref()) {
                         Ok(()) => call.reply(|_out| Ok(())),
                         Err(error) => call.raise(&error),
@@ -622,6 +628,7 @@ pub mod cos_naming {
                     let mut input = call.arguments()?;
                     let n = <NameComponent as rt::Decode>::lend(&mut input)?;
                     let nc: Option<NamingContext> = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     match NamingContextServant::rebind_context(
                         servant,
                         &n,
@@ -634,6 +641,7 @@ pub mod cos_naming {
                 8 => {
                     let mut input = call.arguments()?;
                     let n = <NameComponent as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
                     match NamingContextServant::resolve(servant, &n) {
                         Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
                         Err(error) => call.raise(&error),
@@ -642,6 +650,7 @@ pub mod cos_naming {
                 9 => {
                     let mut input = call.arguments()?;
                     let n = <NameComponent as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
                     match NamingContextServant::unbind(servant, &n) {
                         Ok(()) => call.reply(|_out| Ok(())),
                         Err(error) => call.raise(&error),
@@ -1053,6 +1062,7 @@ pub mod cos_naming {
                 9 => {
                     let mut input = call.arguments()?;
                     let sn = input.str()?;
+                    rt::end_arguments(&input);
                     match NamingContextExtServant::resolve_str(&self.0, &sn) {
                         Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
                         Err(error) => call.raise(&error),
@@ -1061,6 +1071,7 @@ pub mod cos_naming {
                 10 => {
                     let mut input = call.arguments()?;
                     let sn = input.str()?;
+                    rt::end_arguments(&input);
                     match NamingContextExtServant::to_name(&self.0, &sn) {
                         Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
                         Err(error) => call.raise(&error),
@@ -1069,6 +1080,7 @@ pub mod cos_naming {
                 11 => {
                     let mut input = call.arguments()?;
                     let n = <NameComponent as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
                     match NamingContextExtServant::to_string(&self.0, &n) {
                         Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
                         Err(error) => call.raise(&error),
@@ -1078,6 +1090,7 @@ pub mod cos_naming {
                     let mut input = call.arguments()?;
                     let addr = input.str()?;
                     let sn = input.str()?;
+                    rt::end_arguments(&input);
                     match NamingContextExtServant::to_url(&self.0, &addr, &sn) {
                         Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
                         Err(error) => call.raise(&error),

@@ -274,6 +274,7 @@ pub mod cos_property_service {
                 1 => {
                     let mut input = call.arguments()?;
                     let how_many: u32 = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     let (result, property_names) = PropertyNamesIteratorServant::next_n(
                         &self.0,
                         how_many,
@@ -300,6 +301,7 @@ pub mod cos_property_service {
             }
         }
     }
+    rt::served! { PropertyNamesIterator, PropertyNamesIteratorServant by PropertyNamesIteratorSkeleton }
 
     /// The properties of a set that one reply did not hold.
     pub struct PropertiesIterator(rt::ObjectRef);
@@ -452,6 +454,7 @@ pub mod cos_property_service {
                 1 => {
                     let mut input = call.arguments()?;
                     let how_many: u32 = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     let (result, nproperties) = PropertiesIteratorServant::next_n(
                         &self.0,
                         how_many,
@@ -478,6 +481,7 @@ pub mod cos_property_service {
             }
         }
     }
+    rt::served! { PropertiesIterator, PropertiesIteratorServant by PropertiesIteratorSkeleton }
 
     /// Creates property sets.
     pub struct PropertySetFactory(rt::ObjectRef);
@@ -670,6 +674,7 @@ pub mod cos_property_service {
                         &mut input,
                     )?;
                     let allowed_properties = <Property as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
                     match PropertySetFactoryServant::create_constrained_propertyset(
                         &self.0,
                         &allowed_property_types,
@@ -682,6 +687,7 @@ pub mod cos_property_service {
                 1 => {
                     let mut input = call.arguments()?;
                     let initial_properties = <Property as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
                     match PropertySetFactoryServant::create_initial_propertyset(
                         &self.0,
                         &initial_properties,
@@ -698,6 +704,7 @@ pub mod cos_property_service {
             }
         }
     }
+    rt::served! { PropertySetFactory, PropertySetFactoryServant by PropertySetFactorySkeleton }
 
     /// The errors of operations that raise `CosPropertyService::ConstraintNotSupported`.
     #[derive(Clone, PartialEq)]
@@ -1067,17 +1074,11 @@ pub mod cos_property_service {
             mut call: rt::ServerCall<'_>,
         ) -> Result<rt::Replied, rt::SystemException> {
             match operation {
-                0 => {
-                    let mut input = call.arguments()?;
-                    let nproperties = <Property as rt::Decode>::lend(&mut input)?;
-                    match PropertySetServant::define_properties(&self.0, &nproperties) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                0 => PropertySetSkeleton::upcall_on(&self.0, self, 0, call),
                 1 => {
                     let mut input = call.arguments()?;
                     let property_defs = <PropertyDef as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
                     match PropertySetDefServant::define_properties_with_modes(
                         &self.0,
                         &property_defs,
@@ -1086,19 +1087,7 @@ pub mod cos_property_service {
                         Err(error) => call.raise(&error),
                     }
                 }
-                2 => {
-                    let mut input = call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    match PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                2 => PropertySetSkeleton::upcall_on(&self.0, self, 1, call),
                 3 => {
                     let mut input = call.arguments()?;
                     let property_name = input.str()?;
@@ -1106,6 +1095,7 @@ pub mod cos_property_service {
                     let property_mode: PropertyModeType = rt::Decode::decode(
                         &mut input,
                     )?;
+                    rt::end_arguments(&input);
                     match PropertySetDefServant::define_property_with_mode(
                         &self.0,
                         &property_name,
@@ -1116,53 +1106,11 @@ pub mod cos_property_service {
                         Err(error) => call.raise(&error),
                     }
                 }
-                4 => {
-                    let result = PropertySetServant::delete_all_properties(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                5 => {
-                    let mut input = call.arguments()?;
-                    let property_names = <PropertyName as rt::Decode>::lend(&mut input)?;
-                    match PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                6 => {
-                    let mut input = call.arguments()?;
-                    let property_name = input.str()?;
-                    match PropertySetServant::delete_property(&self.0, &property_name) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                7 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    let (nproperties, rest) = PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
-                }
-                8 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    let (property_names, rest) = PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
-                }
+                4 => PropertySetSkeleton::upcall_on(&self.0, self, 2, call),
+                5 => PropertySetSkeleton::upcall_on(&self.0, self, 3, call),
+                6 => PropertySetSkeleton::upcall_on(&self.0, self, 4, call),
+                7 => PropertySetSkeleton::upcall_on(&self.0, self, 5, call),
+                8 => PropertySetSkeleton::upcall_on(&self.0, self, 6, call),
                 9 => {
                     let property_defs = PropertySetDefServant::get_allowed_properties(
                         &self.0,
@@ -1175,25 +1123,12 @@ pub mod cos_property_service {
                     )?;
                     call.reply(|out| rt::Encode::encode(&property_types, out))
                 }
-                11 => {
-                    let result = PropertySetServant::get_number_of_properties(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                12 => {
-                    let mut input = call.arguments()?;
-                    let property_names = <PropertyName as rt::Decode>::lend(&mut input)?;
-                    let (result, nproperties) = PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
-                }
+                11 => PropertySetSkeleton::upcall_on(&self.0, self, 7, call),
+                12 => PropertySetSkeleton::upcall_on(&self.0, self, 8, call),
                 13 => {
                     let mut input = call.arguments()?;
                     let property_name = input.str()?;
+                    rt::end_arguments(&input);
                     match PropertySetDefServant::get_property_mode(
                         &self.0,
                         &property_name,
@@ -1205,6 +1140,7 @@ pub mod cos_property_service {
                 14 => {
                     let mut input = call.arguments()?;
                     let property_names = <PropertyName as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
                     let (result, property_modes) = PropertySetDefServant::get_property_modes(
                         &self.0,
                         &property_names,
@@ -1214,34 +1150,15 @@ pub mod cos_property_service {
                         rt::Encode::encode(&property_modes, out)
                     })
                 }
-                15 => {
-                    let mut input = call.arguments()?;
-                    let property_name = input.str()?;
-                    match PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                16 => {
-                    let mut input = call.arguments()?;
-                    let property_name = input.str()?;
-                    match PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                15 => PropertySetSkeleton::upcall_on(&self.0, self, 9, call),
+                16 => PropertySetSkeleton::upcall_on(&self.0, self, 10, call),
                 17 => {
                     let mut input = call.arguments()?;
                     let property_name = input.str()?;
                     let property_mode: PropertyModeType = rt::Decode::decode(
                         &mut input,
                     )?;
+                    rt::end_arguments(&input);
                     match PropertySetDefServant::set_property_mode(
                         &self.0,
                         &property_name,
@@ -1254,6 +1171,7 @@ pub mod cos_property_service {
                 18 => {
                     let mut input = call.arguments()?;
                     let property_modes = <PropertyMode as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
                     match PropertySetDefServant::set_property_modes(
                         &self.0,
                         &property_modes,
@@ -1266,6 +1184,7 @@ pub mod cos_property_service {
             }
         }
     }
+    rt::served! { PropertySetDef, PropertySetDefServant by PropertySetDefSkeleton }
 
     /// The errors of operations that raise `CosPropertyService::ConflictingProperty`, `CosPropertyService::InvalidPropertyName`, `CosPropertyService::ReadOnlyProperty`, `CosPropertyService::UnsupportedMode`, `CosPropertyService::UnsupportedProperty`, `CosPropertyService::UnsupportedTypeCode`.
     #[derive(Clone, PartialEq)]
@@ -1704,6 +1623,135 @@ pub mod cos_property_service {
         }
     }
 
+    impl<S: PropertySetServant> PropertySetSkeleton<S> {
+        #[doc(hidden)]
+        pub fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            mut call: rt::ServerCall<'_>,
+        ) -> Result<rt::Replied, rt::SystemException> {
+            match operation {
+                0 => {
+                    let mut input = call.arguments()?;
+                    let nproperties = <Property as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
+                    match PropertySetServant::define_properties(servant, &nproperties) {
+                        Ok(()) => call.reply(|_out| Ok(())),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                1 => {
+                    let mut input = call.arguments()?;
+                    let property_name = input.str()?;
+                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
+                    match PropertySetServant::define_property(
+                        servant,
+                        &property_name,
+                        &property_value,
+                    ) {
+                        Ok(()) => call.reply(|_out| Ok(())),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                2 => {
+                    let result = PropertySetServant::delete_all_properties(servant)?;
+                    call.reply(|out| rt::Encode::encode(&result, out))
+                }
+                3 => {
+                    let mut input = call.arguments()?;
+                    let property_names = <PropertyName as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
+                    match PropertySetServant::delete_properties(
+                        servant,
+                        &property_names,
+                    ) {
+                        Ok(()) => call.reply(|_out| Ok(())),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                4 => {
+                    let mut input = call.arguments()?;
+                    let property_name = input.str()?;
+                    rt::end_arguments(&input);
+                    match PropertySetServant::delete_property(servant, &property_name) {
+                        Ok(()) => call.reply(|_out| Ok(())),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                5 => {
+                    let mut input = call.arguments()?;
+                    let how_many: u32 = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
+                    let (nproperties, rest) = PropertySetServant::get_all_properties(
+                        servant,
+                        how_many,
+                    )?;
+                    call.reply(|out| {
+                        rt::Encode::encode(&nproperties, out)?;
+                        rt::Encode::encode(&rest, out)
+                    })
+                }
+                6 => {
+                    let mut input = call.arguments()?;
+                    let how_many: u32 = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
+                    let (property_names, rest) = PropertySetServant::get_all_property_names(
+                        servant,
+                        how_many,
+                    )?;
+                    call.reply(|out| {
+                        rt::Encode::encode(&property_names, out)?;
+                        rt::Encode::encode(&rest, out)
+                    })
+                }
+                7 => {
+                    let result = PropertySetServant::get_number_of_properties(servant)?;
+                    call.reply(|out| rt::Encode::encode(&result, out))
+                }
+                8 => {
+                    let mut input = call.arguments()?;
+                    let property_names = <PropertyName as rt::Decode>::lend(&mut input)?;
+                    rt::end_arguments(&input);
+                    let (result, nproperties) = PropertySetServant::get_properties(
+                        servant,
+                        &property_names,
+                    )?;
+                    call.reply(|out| {
+                        rt::Encode::encode(&result, out)?;
+                        rt::Encode::encode(&nproperties, out)
+                    })
+                }
+                9 => {
+                    let mut input = call.arguments()?;
+                    let property_name = input.str()?;
+                    rt::end_arguments(&input);
+                    match PropertySetServant::get_property_value(
+                        servant,
+                        &property_name,
+                    ) {
+                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                10 => {
+                    let mut input = call.arguments()?;
+                    let property_name = input.str()?;
+                    rt::end_arguments(&input);
+                    match PropertySetServant::is_property_defined(
+                        servant,
+                        &property_name,
+                    ) {
+                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                _ => call.implicit(skeleton),
+            }
+        }
+    }
+
     impl<S: PropertySetServant> rt::Servant for PropertySetSkeleton<S> {
         fn repository_id(&self) -> &'static str {
             "IDL:omg.org/CosPropertyService/PropertySet:1.0"
@@ -1741,119 +1789,12 @@ pub mod cos_property_service {
         fn upcall(
             &self,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> Result<rt::Replied, rt::SystemException> {
-            match operation {
-                0 => {
-                    let mut input = call.arguments()?;
-                    let nproperties = <Property as rt::Decode>::lend(&mut input)?;
-                    match PropertySetServant::define_properties(&self.0, &nproperties) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                1 => {
-                    let mut input = call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    match PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                2 => {
-                    let result = PropertySetServant::delete_all_properties(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                3 => {
-                    let mut input = call.arguments()?;
-                    let property_names = <PropertyName as rt::Decode>::lend(&mut input)?;
-                    match PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                4 => {
-                    let mut input = call.arguments()?;
-                    let property_name = input.str()?;
-                    match PropertySetServant::delete_property(&self.0, &property_name) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                5 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    let (nproperties, rest) = PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
-                }
-                6 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    let (property_names, rest) = PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
-                }
-                7 => {
-                    let result = PropertySetServant::get_number_of_properties(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                8 => {
-                    let mut input = call.arguments()?;
-                    let property_names = <PropertyName as rt::Decode>::lend(&mut input)?;
-                    let (result, nproperties) = PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
-                }
-                9 => {
-                    let mut input = call.arguments()?;
-                    let property_name = input.str()?;
-                    match PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                10 => {
-                    let mut input = call.arguments()?;
-                    let property_name = input.str()?;
-                    match PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                _ => call.implicit(self),
-            }
+            Self::upcall_on(&self.0, self, operation, call)
         }
     }
+    rt::served! { PropertySet, PropertySetServant by PropertySetSkeleton }
 
     /// The errors of operations that raise `CosPropertyService::ConflictingProperty`, `CosPropertyService::InvalidPropertyName`, `CosPropertyService::ReadOnlyProperty`, `CosPropertyService::UnsupportedProperty`, `CosPropertyService::UnsupportedTypeCode`.
     #[derive(Clone, PartialEq)]
@@ -2270,6 +2211,7 @@ pub mod cos_property_service {
                     let allowed_property_defs = <PropertyDef as rt::Decode>::lend(
                         &mut input,
                     )?;
+                    rt::end_arguments(&input);
                     match PropertySetDefFactoryServant::create_constrained_propertysetdef(
                         &self.0,
                         &allowed_property_types,
@@ -2284,6 +2226,7 @@ pub mod cos_property_service {
                     let initial_property_defs = <PropertyDef as rt::Decode>::lend(
                         &mut input,
                     )?;
+                    rt::end_arguments(&input);
                     match PropertySetDefFactoryServant::create_initial_propertysetdef(
                         &self.0,
                         &initial_property_defs,
@@ -2302,6 +2245,7 @@ pub mod cos_property_service {
             }
         }
     }
+    rt::served! { PropertySetDefFactory, PropertySetDefFactoryServant by PropertySetDefFactorySkeleton }
 
     /// Definitions nested in `CosPropertyService::PropertySetDefFactory`, and the errors of its operations.
     pub mod property_set_def_factory {

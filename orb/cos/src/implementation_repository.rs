@@ -260,6 +260,7 @@ pub mod implementation_repository {
                 1 => {
                     let mut input = call.arguments()?;
                     let token = input.str()?;
+                    rt::end_arguments(&input);
                     ServerObjectServant::shutdown(&self.0, &token)?;
                     Ok(call.finish_oneway())
                 }
@@ -667,6 +668,7 @@ pub mod implementation_repository {
                 0 => {
                     let mut input = call.arguments()?;
                     let server = input.str()?;
+                    rt::end_arguments(&input);
                     match AdministrationServant::activate_server(&self.0, &server) {
                         Ok(()) => call.reply(|_out| Ok(())),
                         Err(error) => call.raise(&error),
@@ -676,6 +678,7 @@ pub mod implementation_repository {
                     let mut input = call.arguments()?;
                     let server = input.str()?;
                     let enabled: bool = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     match AdministrationServant::enable_server(
                         &self.0,
                         &server,
@@ -688,6 +691,7 @@ pub mod implementation_repository {
                 2 => {
                     let mut input = call.arguments()?;
                     let server = input.str()?;
+                    rt::end_arguments(&input);
                     match AdministrationServant::find(&self.0, &server) {
                         Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
                         Err(error) => call.raise(&error),
@@ -701,6 +705,7 @@ pub mod implementation_repository {
                     let mut input = call.arguments()?;
                     let server = input.str()?;
                     let options: StartupOptions = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     match AdministrationServant::register_server(
                         &self.0,
                         &server,
@@ -713,6 +718,7 @@ pub mod implementation_repository {
                 5 => {
                     let mut input = call.arguments()?;
                     let server = input.str()?;
+                    rt::end_arguments(&input);
                     match AdministrationServant::remove_server(&self.0, &server) {
                         Ok(()) => call.reply(|_out| Ok(())),
                         Err(error) => call.raise(&error),
@@ -725,6 +731,7 @@ pub mod implementation_repository {
                     let server_object: Option<ServerObject> = rt::Decode::decode(
                         &mut input,
                     )?;
+                    rt::end_arguments(&input);
                     match AdministrationServant::server_is_running(
                         &self.0,
                         &server,
@@ -739,6 +746,7 @@ pub mod implementation_repository {
                     let mut input = call.arguments()?;
                     let server = input.str()?;
                     let token = input.str()?;
+                    rt::end_arguments(&input);
                     match AdministrationServant::server_is_shutting_down(
                         &self.0,
                         &server,
@@ -752,6 +760,7 @@ pub mod implementation_repository {
                     let mut input = call.arguments()?;
                     let server = input.str()?;
                     let drain: bool = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     match AdministrationServant::shutdown_server(
                         &self.0,
                         &server,
@@ -765,6 +774,7 @@ pub mod implementation_repository {
                     let mut input = call.arguments()?;
                     let server = input.str()?;
                     let options: StartupOptions = rt::Decode::decode(&mut input)?;
+                    rt::end_arguments(&input);
                     match AdministrationServant::update_server(
                         &self.0,
                         &server,

@@ -16,9 +16,19 @@ pub const CONTEXT_EXCEPTION_DETAIL: u32 = 14;
 /// The context with the detail of an exception; `None` without one.
 #[must_use]
 pub fn exception_detail(exception: &SystemException) -> Option<ServiceContext> {
+    context(exception.detail()?)
+}
+
+/// The context with the [public detail](SystemException::public_detail) of an exception; `None` without one.
+#[must_use]
+pub fn public_exception_detail(exception: &SystemException) -> Option<ServiceContext> {
+    context(exception.public_detail()?)
+}
+
+fn context(text: &str) -> Option<ServiceContext> {
     let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
     out.u8(ByteOrder::NATIVE.flag());
-    out.wstr(exception.detail()?).ok()?;
+    out.wstr(text).ok()?;
     Some(ServiceContext { id: CONTEXT_EXCEPTION_DETAIL, data: out.to_vec() })
 }
 

@@ -88,7 +88,8 @@ pub(crate) const MAX_DETAIL: usize = 4096;
 
 /// A standard exception that any operation may raise.
 ///
-/// The detail is for people on this side: it is not sent, and equality ignores it.
+/// The detail is for people on this side: it is not sent unless the server is told to send it, and equality ignores
+/// it. A [public detail](Self::with_public_detail) accompanies the exception to the client.
 ///
 /// ```
 /// # use spandrel_giop as spandrel;
@@ -106,6 +107,8 @@ pub struct SystemException {
     completed: CompletionStatus,
     /// Whether a call has ended in it, so that its status is that of this call.
     is_of_call: bool,
+    /// Whether its public detail may be sent: not if the exception is that of a call which the servant has made.
+    is_public: bool,
     minor: u32,
     detail: Detail,
 }
@@ -122,7 +125,7 @@ impl SystemException {
     /// An exception without detail.
     #[must_use]
     pub const fn new(kind: SystemExceptionKind, minor: u32, completed: CompletionStatus) -> Self {
-        Self { kind, completed, is_of_call: false, minor, detail: Detail::NONE }
+        Self { kind, completed, is_of_call: false, is_public: false, minor, detail: Detail::NONE }
     }
 
     /// An exception that a servant raises, with its explanation: a text, or a closure that makes one. It has minor code
@@ -164,6 +167,17 @@ impl SystemException {
         self
     }
 
+    /// Adds an explanation that accompanies the exception to the client, whatever the server's options are. It must
+    /// reveal nothing that the client does not know, such as the operation that it has called and its own identity. It
+    /// is escaped and cut as by [`with_detail`](Self::with_detail), and dropped without the feature `details`.
+    #[must_use]
+    #[inline]
+    pub fn with_public_detail(mut self, text: impl Explanation) -> Self {
+        self.detail.set_public_text(|| escape(&text.text()).at_most(MAX_DETAIL).to_string());
+        self.is_public = true;
+        self
+    }
+
     /// Adds the error that caused the exception. Without the feature `details` it is dropped.
     #[must_use]
     #[inline]
@@ -180,10 +194,11 @@ impl SystemException {
         self
     }
 
-    /// Marks the exception as the outcome of a call: its completion status is that of the called operation.
+    /// Marks the exception as the outcome of a call: its completion status is that of the called operation, and what
+    /// was public to its caller is not so to the caller of an operation that passes it on.
     #[must_use]
     pub const fn of_call(mut self) -> Self {
-        self.is_of_call = true;
+        (self.is_of_call, self.is_public) = (true, false);
         self
     }
 
@@ -216,10 +231,16 @@ impl SystemException {
         self.completed
     }
 
-    /// The explanation, if this side has one.
+    /// The explanation, if this side has one: the detail, or else the public one.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
-        self.detail.text()
+        self.detail.text().or_else(|| self.detail.public_text())
+    }
+
+    /// The explanation that accompanies the exception to the client, if it has one.
+    #[must_use]
+    pub fn public_detail(&self) -> Option<&str> {
+        self.detail.public_text().filter(|_| self.is_public)
     }
 
     /// Writes the body of a Reply with status SYSTEM_EXCEPTION: repository id, minor code, completion status.

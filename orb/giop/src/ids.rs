@@ -40,6 +40,11 @@ own_minor_codes! {
     BAD_INV_ORDER_COPIED = 23, "the ORB belongs to the parent process of this fork";
     IMP_LIMIT_CONTEXTS = 31, "a message has more service contexts than this side accepts";
     IMP_LIMIT_DECODED = 32, "decoded values take more memory than this side allows (-ORBMaxDecodedFactor)";
+    NO_PERMISSION_POLICY = 33, "the policy of the server denies the operation to this caller";
+    NO_PERMISSION_CALLBACK = 34, "the object takes no requests over connections that its own ORB has opened (BidirectionalPolicy)";
+    OBJECT_NOT_EXIST_KEY = 35, "the adapter has no active object for the object key";
+    UNKNOWN_PANIC = 36, "the servant panicked";
+    TRANSIENT_NO_CALLBACK_CONNECTION = 37, "the server is only reached over connections that it has opened, and none is open (both sides need -ORBBidirectional)";
     TRANSIENT_NESTING = 30, "upcalls are nested too deep in a thread that waits for a reply";
 }
 

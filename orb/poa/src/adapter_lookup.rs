@@ -94,14 +94,14 @@ impl Root {
     fn search_path(&self, path: &[&str]) -> Result<AdapterLookup, SystemException> {
         let mut adapter = Arc::clone(self.root_adapter());
         if adapter.phase() == Phase::Destroyed {
-            return Err(error::no_adapter());
+            return Err(error::no_adapter_at(path));
         }
         for name in path {
             let known = find_child(&adapter.children_state.lock(), name);
             adapter = match known {
                 ChildLookup::Found(child) => child,
                 ChildLookup::Activating(event) => return wait_for_adapter(&event),
-                ChildLookup::None if adapter.activator.lock().is_none() => return Err(error::no_adapter()),
+                ChildLookup::None if adapter.activator.lock().is_none() => return Err(error::no_adapter_at(path)),
                 ChildLookup::None if !adapter.is_open() => {
                     return Ok(adapter.hold_or_reject()?.map_or(AdapterLookup::Retry, AdapterLookup::Wait));
                 }
@@ -109,13 +109,13 @@ impl Root {
                     Ok(AdapterLookup::Found(child)) => child,
                     Ok(other) => return Ok(other),
                     Err(PoaError::System(exception)) => return Err(exception),
-                    Err(_) => return Err(error::no_adapter()),
+                    Err(_) => return Err(error::no_adapter_at(path)),
                 },
             };
         }
         // Of the same name, but perhaps of another kind than the key's.
         let is_persistent = adapter.policies.is_persistent() && !path.is_empty();
-        if is_persistent { Ok(AdapterLookup::Found(adapter)) } else { Err(error::no_adapter()) }
+        if is_persistent { Ok(AdapterLookup::Found(adapter)) } else { Err(error::no_adapter_at(path)) }
     }
 
     /// The adapter of a key, without creation: `None` if it may have to be created.
@@ -130,7 +130,7 @@ impl Root {
                     return Ok(Some(adapter));
                 }
                 let can_be_created = self.can_be_created(&path);
-                if can_be_created { Ok(None) } else { Err(error::no_adapter()) }
+                if can_be_created { Ok(None) } else { Err(error::no_adapter_at(&path)) }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Errors of operations on adapters and managers, and the system exceptions of both.
 
-use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_giop::{CompletionStatus, SystemException, ids, minor};
 
 use crate::{ObjectId, adapter_name::full_name_text};
 
@@ -150,7 +150,7 @@ impl From<PoaError> for SystemException {
 
 /// The key is unknown, or its object has no servant and none can be supplied (15.2.6).
 pub(crate) fn not_active() -> SystemException {
-    SystemException::object_not_exist(0, CompletionStatus::No)
+    SystemException::object_not_exist(ids::OBJECT_NOT_EXIST_KEY, CompletionStatus::No)
         .with_detail("no servant is active for the object key, and the adapter has no other way to find one")
 }
 
@@ -158,6 +158,13 @@ pub(crate) fn not_active() -> SystemException {
 pub(crate) fn no_adapter() -> SystemException {
     SystemException::object_not_exist(minor::NO_SUCH_ADAPTER, CompletionStatus::No)
         .with_detail("the adapter named in the object key does not exist, and no adapter activator created it")
+}
+
+/// As [`no_adapter`], for an adapter whose path is in the object key, so that the client knows it.
+pub(crate) fn no_adapter_at(path: &[&str]) -> SystemException {
+    no_adapter()
+        .with_public_detail(|| format!("the adapter `{}` does not exist", path.join("/")))
+        .with_detail(|| format!("the adapter `{}` does not exist, and no adapter activator created it", path.join("/")))
 }
 
 /// The adapter of the called operation has been destroyed (15.3.9.4).

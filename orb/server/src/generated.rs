@@ -3,6 +3,8 @@
 
 pub use std::sync::Arc;
 
+use spandrel_cdr::Decoder;
+
 pub use spandrel_demux::Operations;
 
 pub use crate::{
@@ -38,4 +40,19 @@ macro_rules! generated_served {
             )?
         };
     };
+}
+
+/// Called behind the arguments of a request. Octets that are left tell that the client's IDL differs, and are logged in
+/// the span of the request.
+#[inline]
+pub fn end_arguments(input: &Decoder<'_>) {
+    if input.remaining() > 0 {
+        report_surplus(input.remaining());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn report_surplus(octets: usize) {
+    tracing::debug!(octets, "the request has more octets than the IDL of the server says");
 }

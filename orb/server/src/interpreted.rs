@@ -4,7 +4,7 @@ use spandrel_cdr::engine::{self, Arguments, Held, Returned, Upcall, Value};
 use spandrel_giop::SystemException;
 use spandrel_orb::UserExceptions;
 
-use crate::{Replied, ServerCall};
+use crate::{Replied, ServerCall, generated::end_arguments};
 
 /// Serves a two-way operation: decodes the arguments, runs `upcall`, and replies with its result.
 ///
@@ -54,7 +54,10 @@ fn run_upcall<'m>(
     call: &ServerCall<'m>,
     upcall: &Upcall<'_, 'm, Result<Replied, SystemException>>,
 ) -> Result<Replied, SystemException> {
-    upcall.run(call.unread())?
+    let mut input = call.unread().clone();
+    let outcome = upcall.run(&mut input)?;
+    end_arguments(&input);
+    outcome
 }
 
 fn reply(call: &ServerCall<'_>, results: &[Value<'_>]) -> Result<Replied, SystemException> {

@@ -18,6 +18,7 @@ use spandrel::{
     server::{CancelReason, CancellationToken},
     types::{IiopProfile, Located, ior_to_string},
 };
+use spandrel_giop::ids;
 use spandrel_orb_tests::{
     Probe, Repeater, Server,
     probe::{
@@ -334,8 +335,8 @@ fn a_callback_ends_in_comm_failure_when_its_connection_is_lost() {
     // The server has no other connection to the client.
     let error = pair.back.ping().unwrap_err();
     assert_eq!(kind_and_completion(&error), (SystemExceptionKind::Transient, CompletionStatus::No), "{error}");
-    let reason = std::error::Error::source(&error).unwrap().to_string();
-    assert!(reason.contains("-ORBBidirectional"), "{reason}");
+    assert_eq!(error.minor(), ids::TRANSIENT_NO_CALLBACK_CONNECTION);
+    assert!(error.to_string().contains("-ORBBidirectional"), "{error}");
     pair.client.probe.open(1);
     // One call may find the connection lost; the next one opens another and announces the listen points
     // again.
@@ -430,7 +431,11 @@ fn the_bidirectional_policy_of_an_adapter_overrides_the_orbs_setting() {
     let object = called.activate(TargetSkeleton::new(Arc::clone(&pair.client.probe))).unwrap();
     pair.to_server.call_back(Some(&Target::narrow(&object).unwrap())).unwrap();
     let error = pair.to_server.call_back(Some(&pair.own)).unwrap_err();
-    assert_eq!(error.kind(), SystemExceptionKind::NoPermission, "{error}");
+    assert_eq!(
+        (error.kind(), error.minor()),
+        (SystemExceptionKind::NoPermission, ids::NO_PERMISSION_CALLBACK),
+        "{error}"
+    );
 
     // The ORB's setting is on: callbacks reach all adapters except the one with the policy NORMAL.
     let pair = Pair::new();

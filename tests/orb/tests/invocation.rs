@@ -19,6 +19,7 @@ mod dispositions;
 mod dynamic;
 mod engines;
 mod error_reports;
+mod exception_texts;
 mod facade;
 mod forwarding;
 mod fragments;

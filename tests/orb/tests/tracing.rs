@@ -162,6 +162,24 @@ fn events_within_an_upcall_belong_to_the_requests_span() {
 }
 
 #[test]
+fn surplus_octets_of_a_request_are_an_event_of_its_span() {
+    alone(|| {
+        let (recorder, server) = (SpanRecorder::get(), Server::start());
+        let (_, target) = client_of(&server);
+        let numbers = |out: &mut spandrel_cdr::Encoder<'_>| {
+            (1..=3).for_each(|number| out.u32(number));
+            Ok(())
+        };
+        let object = spandrel::types::Interface::as_object(&target);
+        let sum = object.invoke::<u32, spandrel::SystemException>("add", numbers, |input| input.u32());
+        assert_eq!(sum.unwrap(), 3);
+        let text = "the request has more octets than the IDL of the server says";
+        let has_event = |record: &SpanRecord| record.events.iter().any(|event| event == text);
+        wait_until("the event", || request_of(recorder, "add", &has_event).is_some());
+    });
+}
+
+#[test]
 fn an_asynchronous_call_has_one_span() {
     alone(|| {
         let (recorder, server) = (SpanRecorder::get(), Server::start());

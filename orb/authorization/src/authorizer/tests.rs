@@ -202,8 +202,23 @@ fn a_denial_names_the_rule_that_decided() {
         let denied = Authorizer::new(policy(text)).permits_caller(&caller("any"), "open", DOOR, None).unwrap_err();
         denied.detail().unwrap_or_default().to_string()
     };
-    assert_eq!(denial("\n\n[[rule]]\naction = 'deny'"), "denied by the policy's rule at line 3");
-    assert_eq!(denial(""), "no rule of the policy permits it");
+    assert_eq!(
+        denial("\n\n[[rule]]\naction = 'deny'"),
+        "`open` is denied to the holder of the token `any` by the policy's rule at line 3"
+    );
+    assert_eq!(
+        denial(""),
+        "`open` is denied to the holder of the token `any` because no rule of the policy permits it"
+    );
+}
+
+#[test]
+fn a_client_is_told_the_denied_identity_but_not_the_rule() {
+    let denied =
+        Authorizer::new(policy("[[rule]]\naction = 'deny'")).permits_caller(&caller("any"), "open", DOOR, None);
+    let denied = denied.unwrap_err();
+    assert_eq!(denied.minor(), ids::NO_PERMISSION_POLICY);
+    assert_eq!(denied.public_detail(), Some("`open` is denied to the holder of the token `any`"));
 }
 
 #[test]

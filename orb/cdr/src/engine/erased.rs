@@ -330,11 +330,12 @@ const LARGE: usize = 8192;
 struct Room<const N: usize>([MaybeUninit<u8>; N]);
 
 impl<'m, O> Upcall<'_, 'm, O> {
-    /// Decodes the arguments in place and lends them to the servant; then they are dropped.
+    /// Decodes the arguments in place and lends them to the servant; then they are dropped. `input` is left behind
+    /// them.
     ///
     /// # Errors
     /// As [`Decode::decode`]; then the servant is not called.
-    pub fn run(&self, input: &Decoder<'m>) -> Result<O, CdrError> {
+    pub fn run(&self, input: &mut Decoder<'m>) -> Result<O, CdrError> {
         let room = self.shape.room;
         if room.align() > align_of::<Room<0>>() || room.size() > LARGE {
             let block = read::Block::new(room);
@@ -345,7 +346,7 @@ impl<'m, O> Upcall<'_, 'm, O> {
     }
 
     #[inline(never)]
-    fn run_on_stack<const N: usize>(&self, input: &Decoder<'m>) -> Result<O, CdrError> {
+    fn run_on_stack<const N: usize>(&self, input: &mut Decoder<'m>) -> Result<O, CdrError> {
         assert!(self.shape.room.size() <= N);
         let mut room = MaybeUninit::<Room<N>>::uninit();
         // SAFETY: the caller has checked the alignment; the room is large enough.
@@ -354,9 +355,9 @@ impl<'m, O> Upcall<'_, 'm, O> {
 
     /// # Safety
     /// `room` has room for the arguments.
-    unsafe fn run_in(&self, room: *mut u8, input: &Decoder<'m>) -> Result<O, CdrError> {
+    unsafe fn run_in(&self, room: *mut u8, input: &mut Decoder<'m>) -> Result<O, CdrError> {
         // SAFETY: by the caller; the arguments may be lent from this decoder's octets.
-        unsafe { read::value(self.shape.ops, room, &mut input.clone())? };
+        unsafe { read::value(self.shape.ops, room, input)? };
         // SAFETY: all of them exist, and are not used after this.
         let _arguments = unsafe { read::Partial::all(self.shape.ops, room) };
         Ok((self.serve)(room))

@@ -214,6 +214,10 @@ impl<'c> Invocation<'c> {
         let continues = match self.state.stage {
             AttemptStage::Selected => Err(selector.server_failure_or(failure)),
             AttemptStage::Leasing => {
+                let failure = match SystemException::KEEPS_DETAIL {
+                    true => exception_details::explain_address(failure, self.object),
+                    false => failure,
+                };
                 selector.connect_failed(failure);
                 Ok(())
             }
@@ -255,7 +259,7 @@ impl<'c> Invocation<'c> {
     #[inline(always)]
     pub(crate) fn replied(&mut self, reply: Option<&Reply>) -> Result<Verdict, SystemException> {
         if let AttemptStage::Leased { .. } = self.state.stage {
-            if reply.is_some_and(|reply| self.state.selector.continues_after(reply, self.object)) {
+            if reply.is_some_and(|reply| self.state.selector.continues_after(reply, (self.object, self.operation))) {
                 return Ok(Verdict::NextDestination);
             }
             self.state.selector.mark_preferred(self.object);

@@ -2,7 +2,7 @@
 
 use std::{io, sync::OnceLock, time::Duration};
 
-use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, ids, minor};
 use spandrel_sync::{
     Arc, Condition, Mutex,
     atomic::{AtomicBool, Ordering},
@@ -245,25 +245,18 @@ impl Peer {
             self.statistics.timed_out_connecting();
             SystemException::timeout(minor::ROUND_TRIP_EXPIRED, no)
         } else {
-            SystemException::transient(minor::NO_USABLE_PROFILE, no)
+            let is_bidirectional_only =
+                || self.address.host_and_port().is_some_and(|(host, _)| is_bidirectional_only(host));
+            // An ORB without the feature `details` has no bidirectional connections.
+            if SystemException::KEEPS_DETAIL && is_bidirectional_only() {
+                SystemException::transient(ids::TRANSIENT_NO_CALLBACK_CONNECTION, no)
+            } else {
+                SystemException::transient(minor::NO_USABLE_PROFILE, no)
+            }
         };
-        let exception = exception.with_detail(detail);
-        let is_bidirectional_only =
-            || self.address.host_and_port().is_some_and(|(host, _)| is_bidirectional_only(host));
-        CallFailure::new(if SystemException::KEEPS_DETAIL && is_bidirectional_only() {
-            exception.with_source(BidirectionalOnly)
-        } else {
-            exception.with_source(error)
-        })
+        CallFailure::new(exception.with_detail(detail).with_source(error))
     }
 }
-
-/// The reason why the server of a reference cannot be connected to.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "its server is only reached over connections that it has opened, and none is open (both sides need -ORBBidirectional)"
-)]
-struct BidirectionalOnly;
 
 /// Whether the failure has a local reason.
 fn is_local_failure(failure: &CallFailure) -> bool {

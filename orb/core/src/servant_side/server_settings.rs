@@ -5,7 +5,7 @@
 use std::{any::Any, fmt, time::Duration};
 
 use spandrel_cdr::{ByteOrder, Limits};
-use spandrel_giop::ContextLimits;
+use spandrel_giop::{ContextLimits, ServiceContext, SystemException, exception_detail, public_exception_detail};
 use spandrel_sync::Arc;
 use spandrel_transport::Endpoint;
 use spandrel_transport::{ServerProtocols, SocketSettings, TransportRules};
@@ -40,7 +40,7 @@ pub struct ServerSettings {
     pub shutdown_timeout: Duration,
     /// The executor of asynchronous servants; the server's own threads unless set.
     pub spawner: Option<Spawner>,
-    /// Whether replies with an exception describe its cause.
+    /// Whether replies with an exception have its whole detail, and not only the public one.
     pub sends_exception_details: bool,
     /// Whether every listen point that a client announces is trusted.
     pub trusts_listen_points: bool,
@@ -100,6 +100,18 @@ pub struct ServerSettings {
     pub protocols: ServerProtocols,
     /// The addresses from which clients may connect.
     pub rules: spandrel_transport::TransportRules,
+}
+
+impl ServerSettings {
+    /// The context with the text that a client gets with an exception: the whole detail if it may be sent, or else the
+    /// public one.
+    #[must_use]
+    pub fn sent_detail(&self, exception: &SystemException) -> Option<ServiceContext> {
+        match self.sends_exception_details {
+            true => exception_detail(exception),
+            false => public_exception_detail(exception),
+        }
+    }
 }
 
 /// The [`ServerSettings`] of an ORB, or their defaults. Their type is known only to the options that set them and

@@ -241,7 +241,7 @@ macro_rules! operations {
             #[must_use]
             pub fn unknown_operation(&self) -> SystemException {
                 SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No)
-                    .with_detail(|| format!("unknown operation `{}`", self.operation()))
+                    .with_public_detail(|| format!("unknown operation `{}`", self.operation()))
             }
         }
     )*};

@@ -9,6 +9,8 @@ pub(super) struct Detail(Option<Box<Content>>);
 #[derive(Clone, Debug, Default)]
 struct Content {
     text: Option<String>,
+    /// The explanation that may be sent.
+    public_text: Option<String>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -26,6 +28,16 @@ impl Detail {
         self.0.get_or_insert_default().text = Some(text);
     }
 
+    #[inline]
+    pub(super) fn set_public_text(&mut self, text: impl FnOnce() -> String) {
+        self.put_public_text(text());
+    }
+
+    #[cold]
+    fn put_public_text(&mut self, text: String) {
+        self.0.get_or_insert_default().public_text = Some(text);
+    }
+
     pub(super) fn set_source(&mut self, source: impl Error + Send + Sync + 'static) {
         self.put_source(Arc::new(source));
     }
@@ -36,6 +48,10 @@ impl Detail {
 
     pub(super) fn text(&self) -> Option<&str> {
         self.0.as_ref()?.text.as_deref()
+    }
+
+    pub(super) fn public_text(&self) -> Option<&str> {
+        self.0.as_ref()?.public_text.as_deref()
     }
 
     pub(super) fn source(&self) -> Option<&(dyn Error + 'static)> {

@@ -16,11 +16,20 @@ impl Detail {
     }
 
     #[inline]
+    pub(super) fn set_public_text(&mut self, text: impl FnOnce() -> String) {
+        drop(text);
+    }
+
+    #[inline]
     pub(super) fn set_source(&mut self, source: impl Error + Send + Sync + 'static) {
         drop(source);
     }
 
     pub(super) fn text(&self) -> Option<&str> {
+        None
+    }
+
+    pub(super) fn public_text(&self) -> Option<&str> {
         None
     }
 

@@ -33,6 +33,16 @@ fn detail_and_source_are_not_compared() {
 }
 
 #[test]
+fn a_public_detail_is_the_detail_until_a_caller_passes_the_exception_on() {
+    let told = SystemException::unknown(0, CompletionStatus::Maybe).with_public_detail("short");
+    assert_eq!((told.detail(), told.public_detail()), (Some("short"), Some("short")));
+    let whole = told.with_detail("long");
+    assert_eq!((whole.detail(), whole.public_detail()), (Some("long"), Some("short")));
+    let received = whole.of_call();
+    assert_eq!((received.detail(), received.public_detail()), (Some("long"), None));
+}
+
+#[test]
 fn every_kind_has_its_repository_id() {
     assert_eq!(SystemExceptionKind::ALL.len(), 40);
     for kind in SystemExceptionKind::ALL {

@@ -134,6 +134,7 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>, receiver: Receiver) -> TokenSt
     let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
     let open = method.sends().then(|| quote! { let mut #input = #call.arguments()?; });
     let reads = sent.iter().map(|parameter| read(scope, parameter, input));
+    let close = method.sends().then(|| quote! { #rt::end_arguments(&#input); });
     let passed = sent.iter().map(|parameter| pass(scope, parameter));
     let context = method.context.as_ref().map(|context| &context.ident);
     let reads_context =
@@ -159,5 +160,5 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>, receiver: Receiver) -> TokenSt
             }
         }
     };
-    quote! { { #renamed #renamed_servant #open #( #reads )* #reads_context #answer } }
+    quote! { { #renamed #renamed_servant #open #( #reads )* #reads_context #close #answer } }
 }

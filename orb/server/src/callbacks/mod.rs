@@ -346,7 +346,5 @@ fn takes_callbacks(orb: &Orb, object_key: &[u8]) -> bool {
 }
 
 fn not_both_ways() -> SystemException {
-    SystemException::no_permission(0, CompletionStatus::No).with_detail(
-        "the object's adapter takes no requests over connections that its own ORB has opened (BidirectionalPolicy)",
-    )
+    SystemException::no_permission(ids::NO_PERMISSION_CALLBACK, CompletionStatus::No)
 }

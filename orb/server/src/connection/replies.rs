@@ -15,9 +15,7 @@
 use std::io;
 
 use spandrel_cdr::{Encoder, GiopVersion};
-use spandrel_giop::{
-    CompletionStatus, ReplyStatus, SystemException, SystemExceptionKind, begin_reply, exception_detail, ids,
-};
+use spandrel_giop::{CompletionStatus, ReplyStatus, SystemException, SystemExceptionKind, begin_reply, ids};
 use spandrel_ipc::Handle;
 use spandrel_orb::statistics::Event;
 use spandrel_transport::{Charge, DiscardedRequest, MemoryLimitExceeded, ReadError, RejectReason};
@@ -205,8 +203,7 @@ impl ServerConnection {
             return;
         }
         let mut out = Encoder::new(self.link.wire(GiopVersion::V1_2));
-        let says_more = self.resources.settings.sends_exception_details;
-        let detail = if says_more { exception_detail(&exception) } else { None };
+        let detail = self.resources.settings.sent_detail(&exception);
         let body = begin_reply(&mut out, request.request_id, ReplyStatus::SystemException, detail.as_slice());
         match exception.encode(&mut out).and_then(|()| body.end(&mut out)) {
             Ok(()) => drop(self.send(&out, AnswerKind::Refusal)),

@@ -237,7 +237,8 @@ impl<'m> ServerCall<'m> {
     #[cold]
     #[inline(never)]
     pub(crate) fn refuse(self) -> Result<Replied, SystemException> {
-        Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No))
+        Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No)
+            .with_public_detail(|| format!("the object has no operation `{}`", self.operation())))
     }
 
     fn send<'a>(

@@ -212,7 +212,8 @@ impl ServerCall<'_> {
             }
             operation => {
                 let detail = || format!("`{}` has no operation `{operation}`", servant.repository_id());
-                Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No).with_detail(detail))
+                Err(SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No)
+                    .with_public_detail(detail))
             }
         }
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use spandrel_cdr::{CdrError, Encoder, GiopVersion};
 use spandrel_giop::{
     ContextLimits, Message, ReplyStatus, RequestHeader, ResponseFlags, ServiceContext, ServiceContexts,
-    SystemException, begin_reply, exception_detail,
+    SystemException, begin_reply,
 };
 use spandrel_orb::{
     Target,
@@ -136,8 +136,7 @@ impl<'m> ReceivedRequest<'m> {
     #[cold]
     fn refuse_over_budget(&self, exception: &SystemException) {
         let mut out = Encoder::new(self.origin.wire(self.version()));
-        let says_more = self.origin.services().settings().sends_exception_details;
-        let detail = if says_more { exception_detail(exception) } else { None };
+        let detail = self.origin.services().settings().sent_detail(exception);
         let body = begin_reply(&mut out, self.header.request_id, ReplyStatus::SystemException, detail.as_slice());
         let sent = exception.encode(&mut out).and_then(|()| body.end(&mut out));
         if let Err(error) = sent.map(|()| self.origin.send(&out, AnswerKind::Refusal)) {

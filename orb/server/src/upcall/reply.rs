@@ -4,10 +4,7 @@
 //! The origin of a request takes the marshaled reply. This module knows no connection.
 
 use spandrel_cdr::{CdrError, Encoder};
-use spandrel_giop::{
-    CompletionStatus, ReplyStatus, ResponseFlags, ServiceContext, SystemException, SystemExceptionKind, begin_reply,
-    exception_detail,
-};
+use spandrel_giop::{CompletionStatus, ReplyStatus, ResponseFlags, ServiceContext, SystemException, begin_reply, ids};
 use spandrel_orb::internal::scratch;
 
 use super::{interception, marshaled_reply::MarshaledReply, received_request::RequestState};
@@ -110,8 +107,7 @@ pub(crate) fn answer_exception(state: &RequestState<'_>, exception: &SystemExcep
         log_limited!(error, services, "failed after its answer", %exception, "a servant failed after it had answered");
         return;
     }
-    let says_more = state.request.origin.services().settings().sends_exception_details;
-    let detail = if says_more { exception_detail(exception) } else { None };
+    let detail = state.request.origin.services().settings().sent_detail(exception);
     let sent = answer_with(state, ReplyStatus::SystemException, detail.as_slice(), &|out| exception.encode(out));
     if let Err(error) = sent {
         let services = state.request.origin.services();
@@ -126,6 +122,7 @@ pub(crate) fn panicked(operation: &str, panic: &(dyn std::any::Any + Send)) -> S
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
-    SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::Maybe)
+    SystemException::unknown(ids::UNKNOWN_PANIC, CompletionStatus::Maybe)
+        .with_public_detail(|| format!("the servant panicked in `{operation}`"))
         .with_detail(|| format!("the servant panicked in `{operation}`: {message}"))
 }

@@ -51,7 +51,9 @@ impl ObjectRef {
     ) -> Result<R, E> {
         let mut input = self.results(reply);
         if reply.kind == ReplyKind::Reply(ReplyStatus::NoException) {
-            return decode(&mut input).map_err(|error| unreadable(operation, error, CompletionStatus::Yes).into());
+            let results = decode(&mut input).map_err(|error| unreadable(operation, error, CompletionStatus::Yes))?;
+            exception_details::end_results(operation, &input);
+            return Ok(results);
         }
         let repository_id = input.str().map_err(|error| unreadable(operation, error, CompletionStatus::Yes))?;
         match E::decode(&repository_id, &mut input) {
@@ -75,7 +77,9 @@ impl ObjectRef {
         let mut input = self.results(&reply);
         let unreadable = |error| unreadable(operation, error, CompletionStatus::Yes);
         if reply.kind == ReplyKind::Reply(ReplyStatus::NoException) {
-            return results(&mut input).map_err(unreadable);
+            results(&mut input).map_err(unreadable)?;
+            exception_details::end_results(operation, &input);
+            return Ok(());
         }
         let repository_id = input.str().map_err(unreadable)?;
         Err(match raised(&repository_id, &mut input) {
@@ -126,7 +130,7 @@ impl ObjectRef {
                 let ior = Ior::decode(&mut self.results(&reply));
                 ior.map(located).map_err(|error| unreadable("LocateRequest", error, CompletionStatus::No))
             }
-            ReplyKind::Locate(LocateStatus::LocSystemException) => Err(self.system_exception(&reply)),
+            ReplyKind::Locate(LocateStatus::LocSystemException) => Err(self.system_exception("LocateRequest", &reply)),
             _ => Ok(Located::Unknown),
         }
     }
@@ -156,12 +160,12 @@ impl ObjectRef {
             SyncScopePolicy::WithTarget => ResponseFlags::WITH_TARGET,
         }
     }
-    pub(crate) fn system_exception(&self, reply: &Reply) -> SystemException {
+    pub(crate) fn system_exception(&self, operation: &str, reply: &Reply) -> SystemException {
         let mut input = self.results(reply);
         let read = input.str().and_then(|id| SystemException::decode(&id, &mut input));
         let exception = read.unwrap_or_else(|error| unreadable("SYSTEM_EXCEPTION", error, CompletionStatus::Maybe));
         if SystemException::KEEPS_DETAIL {
-            return exception_details::with_server_description(exception, reply, &mut input);
+            return exception_details::explain(exception, (self, operation), reply, &mut input);
         }
         exception
     }

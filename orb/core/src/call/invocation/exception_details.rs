@@ -1,34 +1,90 @@
-//! Details of exceptions that replies carry or cause: the server's description, malformed replies, and the limits on a
-//! reply's service contexts.
+//! Details of exceptions: the operation and the object, the server's description, malformed replies, the limits on a
+//! reply's service contexts, and addresses that cannot be reached.
 
-use spandrel_cdr::{CdrError, Decoder, Limits};
+use std::{error::Error, io};
+
+use spandrel_cdr::{CdrError, Decoder, Ior, Limits};
+use spandrel_error::excerpt;
 use spandrel_giop::{
-    CONTEXT_EXCEPTION_DETAIL, CompletionStatus, ContextLimits, MessageType, ReplyHeader, ReplyStatus, SystemException,
-    read_exception_detail,
+    CONTEXT_EXCEPTION_DETAIL, CompletionStatus, ContextLimits, IiopProfile, MessageType, ReplyHeader, ReplyStatus,
+    SystemException, read_exception_detail,
 };
 
-use crate::client::Reply;
+use crate::{
+    ObjectRef,
+    client::{CallFailure, Reply},
+};
 
-/// The exception with the description in its reply. `rest` is the reply after the exception.
-pub(super) fn with_server_description(
+/// The maximum number of characters of a host, or octets of an object key, in an error text.
+const MAX_PRINTED: usize = 40;
+
+/// The exception with the operation and the object that it ended, and the description in its reply. `rest` is the
+/// reply after the exception.
+pub(super) fn explain(
     exception: SystemException,
+    (object, operation): (&ObjectRef, &str),
     reply: &Reply,
     rest: &mut Decoder<'_>,
 ) -> SystemException {
+    let mut detail = format!("`{operation}` of {}", describe_target(object.ior()));
+    if let Some(own) = exception.detail() {
+        detail = format!("{detail}: {own}");
+    }
     let description = context_description(reply).or_else(|| appended_description(rest));
-    let Some(description) = description.filter(|description| !description.is_empty()) else {
-        return exception;
-    };
-    let own_detail = exception.detail().map(|detail| format!("{detail}; ")).unwrap_or_default();
-    exception.with_detail(format!("{own_detail}the server says: {description}"))
+    if let Some(description) = description.filter(|description| !description.is_empty()) {
+        detail = format!("{detail}; the server says: {description}");
+    }
+    exception.with_detail(detail)
 }
 
-/// MARSHAL for a malformed reply.
+/// The failure with whose address it was, if a connection could not be opened in time: a server behind address translation
+/// or in a container publishes addresses that its clients cannot reach, unless it is told others.
+pub(super) fn explain_address(failure: CallFailure, object: &ObjectRef) -> CallFailure {
+    let forward = object.forwarded();
+    let ior = forward.as_ref().map_or(object.ior(), |forward| &forward.ior);
+    let cause = failure.exception.source().and_then(|source| source.downcast_ref::<io::Error>());
+    let is_unreachable = cause.is_some_and(|cause| {
+        matches!(
+            cause.kind(),
+            io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable
+        )
+    });
+    // A URL has no type, and its address is the user's own.
+    if !is_unreachable || ior.type_id.is_empty() {
+        return failure;
+    }
+    let own = failure.exception.detail().unwrap_or_default();
+    let text = format!(
+        "{own}, an address that the server of this `{}` has published in its reference (-ORBPublish at the server names another)",
+        excerpt(&ior.type_id)
+    );
+    CallFailure { exception: failure.exception.with_detail(text), ..failure }
+}
+
+/// MARSHAL for a reply that is malformed, or one of another IDL.
 pub(crate) fn unreadable(operation: &str, error: CdrError, completed: CompletionStatus) -> SystemException {
     let cause = error.clone();
-    SystemException::from(error)
-        .with_completed(completed)
-        .with_detail(move || format!("the reply to `{operation}` cannot be read: {cause}"))
+    SystemException::from(error).with_completed(completed).with_detail(move || match cause {
+        CdrError::Truncated { needed, remaining } => format!(
+            "the reply of `{operation}` has at least {} octets fewer than this IDL says",
+            needed.saturating_sub(remaining)
+        ),
+        _ => format!("the reply of `{operation}` does not fit this IDL: {cause}"),
+    })
+}
+
+/// Called behind the results in a reply. Octets that are left tell that the server's IDL differs, and are logged.
+#[inline]
+pub(super) fn end_results(operation: &str, input: &Decoder<'_>) {
+    if SystemException::KEEPS_DETAIL && input.remaining() > 0 {
+        report_surplus(operation, input.remaining());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn report_surplus(operation: &str, octets: usize) {
+    tracing::debug!("the reply of `{operation}` has {octets} octets more than this IDL says");
 }
 
 /// Rejects a reply whose service contexts exceed the limits.
@@ -62,4 +118,18 @@ fn appended_description(rest: &mut Decoder<'_>) -> Option<String> {
         return None;
     }
     rest.str().ok().map(|text| text.trim_end().to_owned())
+}
+
+/// The address and the object key of a reference, for error texts.
+pub(super) fn describe_target(ior: &Ior) -> String {
+    let profile = ior.profiles.iter().find_map(|profile| IiopProfile::decode(profile).ok().flatten());
+    let Some(IiopProfile { host, port, object_key, .. }) = profile else {
+        return "a reference without an IIOP profile".to_owned();
+    };
+    let mut host: String = host.chars().take(MAX_PRINTED).collect();
+    if host.contains(':') {
+        host = format!("[{host}]");
+    }
+    let (key, rest) = object_key.split_at(object_key.len().min(MAX_PRINTED));
+    format!("{host}:{port}/{}{}", key.escape_ascii(), if rest.is_empty() { "" } else { "…" })
 }

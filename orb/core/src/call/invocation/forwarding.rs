@@ -6,11 +6,10 @@
 
 use spandrel_cdr::{Decode, Ior};
 use spandrel_giop::{
-    AddressingDisposition, CompletionStatus, IiopProfile, LocateStatus, ReplyStatus, SystemException,
-    SystemExceptionKind, ids,
+    AddressingDisposition, CompletionStatus, LocateStatus, ReplyStatus, SystemException, SystemExceptionKind, ids,
 };
 
-use super::{Invocation, Verdict, unreadable};
+use super::{Invocation, Verdict, exception_details::describe_target, unreadable};
 use crate::{
     ObjectRef,
     client::{CallFailure, Reply, ReplyKind, destination::Destination},
@@ -26,7 +25,7 @@ impl Invocation<'_> {
             ReplyKind::Reply(ReplyStatus::LocationForward) => self.follow(reply, ForwardKind::Temporary),
             ReplyKind::Reply(ReplyStatus::LocationForwardPerm) => self.follow(reply, ForwardKind::Permanent),
             ReplyKind::Reply(ReplyStatus::SystemException) => {
-                let exception = self.object.system_exception(reply);
+                let exception = self.object.system_exception(self.operation, reply);
                 // A forwarded object that does not exist may have moved again: the original reference leads
                 // to it.
                 if is_object_not_exist(&exception) && self.drop_forward_once() {
@@ -64,7 +63,7 @@ impl Invocation<'_> {
                 return self.readdress_as_requested(reply);
             }
             Some((reply, ReplyKind::Locate(LocateStatus::LocSystemException))) => {
-                CallFailure::new(self.object.system_exception(reply))
+                CallFailure::new(self.object.system_exception(self.operation, reply))
             }
             Some((_, ReplyKind::Locate(LocateStatus::UnknownObject))) => CallFailure::new(unknown_object()),
             _ => failure,
@@ -175,9 +174,6 @@ const MAX_VISITS: usize = 2;
 /// The maximum number of NEEDS_ADDRESSING_MODE replies: there are three dispositions.
 const MAX_READDRESSINGS: u32 = 3;
 
-/// The maximum number of characters of a host, or octets of an object key, in an error text.
-const MAX_PRINTED: usize = 40;
-
 /// The forwardings of one call. Most calls are never forwarded, and store nothing.
 #[derive(Debug, Default)]
 pub(crate) struct ForwardHistory(Option<Box<ForwardSteps>>);
@@ -254,23 +250,10 @@ fn digest(ior: &Ior) -> u64 {
     octets.fold(OFFSET, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(PRIME))
 }
 
-/// The address and the object key of a reference, for error texts.
-fn describe_target(ior: &Ior) -> String {
-    let profile = ior.profiles.iter().find_map(|profile| IiopProfile::decode(profile).ok().flatten());
-    let Some(IiopProfile { host, port, object_key, .. }) = profile else {
-        return "a reference without an IIOP profile".to_owned();
-    };
-    let mut host: String = host.chars().take(MAX_PRINTED).collect();
-    if host.contains(':') {
-        host = format!("[{host}]");
-    }
-    let (key, rest) = object_key.split_at(object_key.len().min(MAX_PRINTED));
-    format!("{host}:{port}/{}{}", key.escape_ascii(), if rest.is_empty() { "" } else { "…" })
-}
-
 #[cfg(all(test, feature = "details"))]
 mod tests {
     use spandrel_cdr::GiopVersion;
+    use spandrel_giop::IiopProfile;
 
     use super::*;
 

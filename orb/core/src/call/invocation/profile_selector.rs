@@ -153,17 +153,17 @@ impl ProfileSelector {
     /// Whether the server rejected the request without acting on it, and other destinations are left, which
     /// are tried then (design decision 9).
     #[inline]
-    pub(super) fn continues_after(&mut self, reply: &Reply, object: &ObjectRef) -> bool {
+    pub(super) fn continues_after(&mut self, reply: &Reply, call: (&ObjectRef, &str)) -> bool {
         let is_exception = matches!(
             reply.kind,
             ReplyKind::Reply(ReplyStatus::SystemException) | ReplyKind::Locate(LocateStatus::LocSystemException)
         );
-        self.destinations > 1 && is_exception && self.destinations_left() > 1 && self.rejected_by_server(reply, object)
+        self.destinations > 1 && is_exception && self.destinations_left() > 1 && self.rejected_by_server(reply, call)
     }
 
     #[cold]
-    fn rejected_by_server(&mut self, reply: &Reply, object: &ObjectRef) -> bool {
-        let exception = object.system_exception(reply);
+    fn rejected_by_server(&mut self, reply: &Reply, (object, operation): (&ObjectRef, &str)) -> bool {
+        let exception = object.system_exception(operation, reply);
         let is_rejected = exception.completed() == CompletionStatus::No
             && matches!(exception.kind(), SystemExceptionKind::Transient | SystemExceptionKind::CommFailure);
         if is_rejected {

@@ -1,5 +1,7 @@
 //! Each decision of an [`Invocation`], without a connection.
 
+#[cfg(feature = "details")]
+use std::io;
 use std::time::Duration;
 
 use spandrel_cdr::{CdrError, Encode, Encoder, GiopVersion, Ior, Wire};
@@ -547,5 +549,28 @@ fn an_interceptor_may_forward_a_request_or_end_it() {
         assert_eq!(call.begin(), Ok(true));
         let outcome = call.end(Ok(Verdict::Done), Some(&plain(ReplyStatus::NoException)));
         assert_eq!(outcome, Err(exception.with_completed(CompletionStatus::Yes)));
+    }
+}
+
+#[cfg(feature = "details")]
+#[test]
+fn an_unreachable_address_is_said_to_be_published_by_the_server_of_a_reference() {
+    let unreachable = |kind: io::ErrorKind| {
+        let exception = SystemException::timeout(0, CompletionStatus::No).with_detail("cannot connect to there");
+        exception.with_source(io::Error::from(kind))
+    };
+    let orb = OrbBuilder::bare().build().unwrap();
+    for (type_id, kind, is_explained) in [
+        ("IDL:Bank/Account:1.0", io::ErrorKind::TimedOut, true),
+        ("IDL:Bank/Account:1.0", io::ErrorKind::HostUnreachable, true),
+        ("IDL:Bank/Account:1.0", io::ErrorKind::ConnectionRefused, false),
+        ("", io::ErrorKind::TimedOut, false),
+    ] {
+        let object = orb.reference(Ior { type_id: type_id.to_owned(), ..ior(&[1]) });
+        let mut call = TestCall { object, deadline: None, state: InvocationState::new(RebindPolicy::Transparent) };
+        let error = call.fail_lease(unreachable(kind)).1.unwrap_err().to_string();
+        let expected =
+            "cannot connect to there, an address that the server of this `IDL:Bank/Account:1.0` has published";
+        assert_eq!(error.contains(expected) && error.contains("-ORBPublish"), is_explained, "{error}");
     }
 }

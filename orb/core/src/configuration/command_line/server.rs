@@ -52,8 +52,8 @@ option_table! {
     ["-ORBExceptionDetails"] {
         value: "`yes` or `no`",
         default: "`no`",
-        help: "whether clients get the text of system exceptions",
-        page: "[GIOP](giop.md)",
+        help: "whether clients get the whole text of system exceptions, and not only what reveals nothing",
+        page: "[errors](errors.md)",
         apply: |builder, value| Ok(builder.exception_details(yes_or_no(value)?)),
     }
 

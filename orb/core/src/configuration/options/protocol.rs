@@ -78,8 +78,9 @@ impl OrbBuilder {
         self
     }
 
-    /// Whether a reply with an exception carries a text that describes its cause (default: no, since the text
-    /// may be confidential). The standard context `ExceptionDetailMessage` carries it. Clients always read
+    /// Whether a reply with an exception carries the whole text that describes its cause (default: no, since the text
+    /// may be confidential), and not only its [public part](spandrel_giop::SystemException::public_detail).
+    /// The standard context `ExceptionDetailMessage` carries it. Clients always read
     /// the texts of other servers.
     #[must_use]
     pub fn exception_details(mut self, are_sent: bool) -> Self {

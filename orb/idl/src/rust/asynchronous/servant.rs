@@ -102,6 +102,7 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let context = method.context.as_ref().map(|context| &context.ident);
     let reads_context =
         context.map(|ident| quote! { let #ident = <#rt::Context as #rt::Decode>::decode(&mut #input)?; });
+    let close = method.sends().then(|| quote! { #rt::end_arguments(&#input); });
     let passed = sent.iter().map(|parameter| pass(scope, parameter));
     let passed = passed.chain(context.map(|ident| quote! { &#ident }));
     let upcall = quote! { #servant_trait::#ident(&*#servant, #( #passed ),*).await };
@@ -122,7 +123,7 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
         {
             let #servant = ::std::clone::Clone::clone(&self.0);
             call.spawn(move |#deferred| async move {
-                let #answered = async { #open #( #reads )* #reads_context #answer }.await;
+                let #answered = async { #open #( #reads )* #reads_context #close #answer }.await;
                 #deferred.end(#answered);
             })
         }

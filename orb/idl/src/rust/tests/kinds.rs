@@ -248,7 +248,7 @@ fn a_context_clause_is_one_more_parameter() {
             "context_.encode_named(&[\"user.*\", \"locale\"], out)",
             "self.as_object().send_oneway(\"g\", |out| context.encode_named(&[\"x\"], out))",
             "let context_ = <::spandrel::generated::Context as ::spandrel::generated::Decode>::decode(&mut input)?; \
-             IServant::f(&self.0, context, &context_)?;",
+             ::spandrel::generated::end_arguments(&input); IServant::f(&self.0, context, &context_)?;",
         ],
     );
 }
