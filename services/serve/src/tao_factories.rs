@@ -67,9 +67,7 @@ fn mapped(option: &str, value: &str) -> Mapped {
         | "-orbpersistentidpolicydemuxstrategy"
         | "-orbtransientidpolicydemuxstrategy"
         | "-orbuniqueidpolicyreversedemuxstrategy"
-        | "-orbdemuxstrategy" => {
-            Mapped::Nothing("adapters choose their tables by their policies, or by the program")
-        }
+        | "-orbdemuxstrategy" => Mapped::Nothing("adapters choose their tables by their policies, or by the program"),
         "-orbactivehintinids"
         | "-orbactivehintinpoanames"
         | "-orballowreactivationofsystemids"
