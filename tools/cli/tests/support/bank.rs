@@ -63,7 +63,7 @@ fn serve(call: &DescribedCall<'_>, list: &mut NvList) -> Result<Any, RequestErro
             let all = DynAny::from_text(&list.get(2).unwrap().type_code.clone(), &all).unwrap();
             list.set(1, &*note.to_uppercase())?;
             list.set_any(2, &all.to_any().unwrap())?;
-            Ok(Any::new((amount + 100)).unwrap())
+            Ok(Any::new(amount + 100).unwrap())
         }
         "keep" | "pass" => Ok(list.get(0).unwrap().value.clone().unwrap()),
         "echo" => Ok(Any::new(list.extract::<Any>(0)?).unwrap()),
