@@ -78,12 +78,13 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The error and its causes in one line, [escaped](escape). A cause that ends the text before it is not repeated.
+/// The error and its causes in one line, [escaped](escape). A cause whose text stands there already is not
+/// repeated.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::from("error");
         for cause in self.error.chain().map(|cause| cause.to_string().trim_end().replace('\n', "; ")) {
-            if !text.ends_with(&cause) {
+            if !text.contains(&cause) {
                 text.push_str(": ");
                 text.push_str(&cause);
             }

@@ -319,6 +319,7 @@ fn a_damaged_redo_log_ends_it_with_code_4_and_recover_says_what_is_lost() {
             "{errors}"
         );
         assert_eq!(errors.lines().count(), 1, "{errors}");
+        assert_eq!(errors.matches("it is damaged at octet 512").count(), 1, "{errors}");
     }
     let output = command(folder.path()).arg("recover").output().unwrap();
     assert_eq!(output.status.code(), Some(0));
