@@ -290,7 +290,7 @@ macro_rules! inherent_transfer {
                 $crate::Transfer::shutdown(self, how)
             }
 
-            /// See [`Transfer::abort`]($crate::Transfer::abort).
+            /// Ends both directions, for a peer that may send without end: `Transfer::abort` says more.
             ///
             /// # Errors
             /// As [`shutdown`](Self::shutdown).
