@@ -1,6 +1,6 @@
 //! Bounded strings and sequences: the bound is part of the type and checked once, at construction.
 
-use std::ops::Deref;
+use std::{fmt, ops::Deref};
 
 use crate::{CdrError, Decode, Decoder, Encode, Encoder};
 
@@ -105,7 +105,7 @@ impl<T: Decode, const N: usize> Decode for BoundedVec<T, N> {
 /// assert_eq!(BoundedString::<3>::try_from("krone"), Err(OverBound { len: 5, bound: 3 }));
 /// # Ok::<(), OverBound>(())
 /// ```
-#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(transparent)]
 pub struct BoundedString<const N: usize>(String);
 
@@ -114,6 +114,13 @@ impl<const N: usize> BoundedString<N> {
     #[must_use]
     pub fn into_inner(self) -> String {
         self.0
+    }
+}
+
+// As a `String`.
+impl<const N: usize> fmt::Debug for BoundedString<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
     }
 }
 

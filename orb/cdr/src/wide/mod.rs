@@ -31,9 +31,10 @@ impl Decode for char {
 ///
 /// let text = WString::from("Ærøskøbing");
 /// assert_eq!(text.chars().count(), 10);
+/// assert_eq!(format!("{text} {text:?}"), "Ærøskøbing \"Ærøskøbing\"");
 /// assert_eq!(text.into_inner(), "Ærøskøbing");
 /// ```
-#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct WString(String);
 
 impl WString {
@@ -93,7 +94,7 @@ impl Decode for WString {
 /// assert_eq!(BoundedWString::<3>::try_from("krone"), Err(OverBound { len: 5, bound: 3 }));
 /// # Ok::<(), OverBound>(())
 /// ```
-#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct BoundedWString<const N: usize>(BoundedString<N>);
 
 impl<const N: usize> BoundedWString<N> {
@@ -171,6 +172,13 @@ macro_rules! text {
         impl $(<$($generics)*>)? fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 fmt::Display::fmt(&**self, f)
+            }
+        }
+
+        // As a `String`.
+        impl $(<$($generics)*>)? fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&**self, f)
             }
         }
     };
