@@ -92,6 +92,7 @@
 //! | `interface-repository` | the types of the interface repository (`services::repository::corba`), and `services::repository`; includes `parse` and `services`; not a default feature |
 //! | `authorization` | `authorization`: a policy file decides which peers may call which operations; includes `server` and `tls`; not a default feature |
 //! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
+//! | `ring` | `ssliop::Ssliop::ring`: TLS with the cryptography of the crate `ring`; includes `tls`; not a default feature |
 //!
 //! All other optional parts belong to an ORB if its builder plugs them in: [`Orb::builder`] and [`Orb::init`] plug in
 //! all of them, [`OrbBuilder::bare`] none. The linker leaves out parts that a program never names.

@@ -1,7 +1,5 @@
 //! A client that calls over TLS where a reference offers it.
 
-use std::sync::Arc;
-
 use spandrel::{Orb, ssliop::Ssliop};
 
 spandrel::include_idl!("exchange");
@@ -9,7 +7,7 @@ use exchange::Market;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args: Vec<String> = std::env::args().collect();
-    let tls = Ssliop::new(Arc::new(rustls::crypto::ring::default_provider()));
+    let tls = Ssliop::ring();
     let orb = Orb::builder().protocol(tls).take_args(&mut args)?.build()?;
     let reference = args.get(1).ok_or("usage: client REFERENCE")?;
     let market: Market = orb.string_to_object(reference)?.narrow()?;

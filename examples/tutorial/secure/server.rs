@@ -1,7 +1,7 @@
 //! A market that only clients with a certificate reach; it prints the name of each buyer.
 
 // ANCHOR: imports
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use spandrel::{
     CompletionStatus, Orb, Poa, SystemException,
@@ -41,7 +41,7 @@ impl MarketServant for Market {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     spandrel::diagnostics::log::init()?;
     let mut args: Vec<String> = std::env::args().collect();
-    let tls = Ssliop::new(Arc::new(rustls::crypto::ring::default_provider()));
+    let tls = Ssliop::ring();
     let orb = Orb::builder().protocol(tls).take_args(&mut args)?.build()?;
     let gold = Trade { good: "gold".to_owned(), ..Trade::default() };
     let market: exchange::Market = Poa::root(&orb)?.serve(Market { last: Mutex::new(gold) })?;

@@ -68,6 +68,14 @@ impl Ssliop {
         Self { configurations: Arc::new(Configurations::new(provider)) }
     }
 
+    /// A protocol with the cryptography of the crate `ring`, without trusted authorities and credentials (feature
+    /// `ring`).
+    #[cfg(feature = "ring")]
+    #[must_use]
+    pub fn ring() -> Self {
+        Self::new(Arc::new(rustls::crypto::ring::default_provider()))
+    }
+
     /// Sets the certificate, followed by those of the intermediate authorities, and the key of the first.
     /// Servers need a certificate; clients send it to servers that request one.
     #[must_use]
