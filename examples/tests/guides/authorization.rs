@@ -5,13 +5,13 @@ use spandrel::{CompletionStatus, Orb, Poa, SystemException, SystemExceptionKind}
 use super::{Market, MarketSkeleton, Shop};
 
 // ANCHOR: install
-use spandrel::authorization::{AuditLog, AuditOptions, Authorizer};
+use spandrel::authorization::{AuditLog, AuditOptions, Authorizer, WithAuthorizer};
 
 fn create_orb(policy: &Path, audit: &Path) -> Result<Orb, Box<dyn std::error::Error>> {
     let audit = AuditLog::open(audit, AuditOptions::default())?;
     let authorizer = Authorizer::from_file(policy, Some(audit))?;
     authorizer.watch()?; // a changed file takes effect within a second
-    Ok(authorizer.install(Orb::builder())?.build()?)
+    Ok(Orb::builder().authorizer(&authorizer)?.build()?)
 }
 // ANCHOR_END: install
 

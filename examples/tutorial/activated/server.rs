@@ -2,7 +2,10 @@
 
 use std::{fs, path::PathBuf, sync::Mutex};
 
-use spandrel::{CompletionStatus, Orb, Poa, SystemException, services::activation};
+use spandrel::{
+    CompletionStatus, Orb, Poa, SystemException,
+    services::activation::{self, WithActivation},
+};
 
 spandrel::include_idl!("exchange");
 use exchange::{MarketServant, Rejected, Trade, market::BuyError};
@@ -54,7 +57,7 @@ impl MarketServant for Market {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     spandrel::diagnostics::log::init()?;
     let mut args: Vec<String> = std::env::args().skip(1).collect();
-    let orb = activation::install(Orb::builder())?.take_args(&mut args)?.build()?;
+    let orb = Orb::builder().activation()?.take_args(&mut args)?.build()?;
     let markets = Poa::root(&orb)?.child("markets").persistent().user_ids().holding().create()?;
     for good in ["gold", "silver"] {
         let reference: exchange::Market = markets.serve_with_id(good, Market::open(good)?)?;

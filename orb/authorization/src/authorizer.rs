@@ -91,6 +91,32 @@ impl fmt::Debug for Authorizer {
     }
 }
 
+/// [`Authorizer::install`] as a method of the builder.
+///
+/// ```no_run
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_authorization as authorization; }
+/// use spandrel::Orb;
+/// use spandrel::authorization::{Authorizer, WithAuthorizer};
+///
+/// let authorizer = Authorizer::from_file("policy.toml".as_ref(), None)?;
+/// let orb = Orb::builder().authorizer(&authorizer)?.build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait WithAuthorizer: Sized {
+    /// Lets the authorizer decide about the requests to the ORB's objects, after the server interceptors that are
+    /// registered already.
+    ///
+    /// # Errors
+    /// An authorizer is installed already.
+    fn authorizer(self, authorizer: &Authorizer) -> Result<Self, DuplicateName>;
+}
+
+impl WithAuthorizer for OrbBuilder {
+    fn authorizer(self, authorizer: &Authorizer) -> Result<Self, DuplicateName> {
+        authorizer.install(self)
+    }
+}
+
 impl Authorizer {
     /// An authorizer with this policy, which does not change.
     #[must_use]

@@ -8,7 +8,7 @@
 //! ```
 //! # mod spandrel { pub use spandrel_orb::*; pub use spandrel_authorization as authorization; }
 //! use spandrel::Orb;
-//! use spandrel::authorization::{Authorizer, Policy};
+//! use spandrel::authorization::{Authorizer, Policy, WithAuthorizer};
 //!
 //! let policy: Policy = r#"
 //!     [[rule]]
@@ -23,7 +23,7 @@
 //! "#
 //! .parse()?;
 //! let authorizer = Authorizer::new(policy);
-//! let orb = authorizer.install(Orb::builder())?.build()?;
+//! let orb = Orb::builder().authorizer(&authorizer)?.build()?;
 //! # orb.shutdown()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -73,7 +73,7 @@ mod path_check;
 mod policy;
 
 pub use audit::{AuditError, AuditLog, AuditOptions};
-pub use authorizer::Authorizer;
+pub use authorizer::{Authorizer, WithAuthorizer};
 pub use credentials::{Identity, ReceivedCredentials};
 pub use path_check::PathCheck;
 pub use policy::{Policy, PolicyError};

@@ -1,7 +1,7 @@
 //! Servers that the implementation repository starts on demand (`spandrel-activator`), and binding to their objects
 //! by the names of the server and the object.
 //!
-//! A server calls [`install`] while its ORB is made. With the options `-ORBUseImR 1`, `-ORBServerId NAME` and
+//! A server calls [`install`], or the builder's method of [`WithActivation`], while its ORB is made. With the options `-ORBUseImR 1`, `-ORBServerId NAME` and
 //! `-ORBInitRef ImplRepoService=URL`, which the repository appends to the command line of a server, references of
 //! persistent adapters denote the repository: it starts the server if necessary and forwards the client to it.
 //! [`impl_is_ready`] registers the addresses of this process once its objects are active.
@@ -9,11 +9,11 @@
 //! ```no_run
 //! # mod spandrel { pub use spandrel_orb::*; pub use spandrel_cos as services; }
 //! use spandrel::Orb;
-//! use spandrel::services::activation;
+//! use spandrel::services::activation::{self, WithActivation};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let mut args: Vec<String> = std::env::args().skip(1).collect();
-//!     let orb = activation::install(Orb::builder())?.take_args(&mut args)?.build()?;
+//!     let orb = Orb::builder().activation()?.take_args(&mut args)?.build()?;
 //!     // Persistent adapters are created and their objects activated here.
 //!     activation::impl_is_ready(&orb)?;
 //!     Ok(orb.run_until_signal()?)
@@ -161,6 +161,32 @@ pub fn is_server_name(name: &str) -> bool {
 /// A builder in which it is installed already.
 pub fn install(builder: OrbBuilder) -> Result<OrbBuilder, DuplicateName> {
     builder.ior_interceptor(PersistentReferences)
+}
+
+/// [`install`] as a method of the builder.
+///
+/// ```
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_cos as services; }
+/// use spandrel::Orb;
+/// use spandrel::services::activation::WithActivation;
+///
+/// let orb = Orb::builder().activation()?.build()?;
+/// # orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait WithActivation: Sized {
+    /// Makes references of persistent adapters denote the implementation repository, if the ORB has the option
+    /// `-ORBUseImR 1`.
+    ///
+    /// # Errors
+    /// A builder in which it is installed already.
+    fn activation(self) -> Result<Self, DuplicateName>;
+}
+
+impl WithActivation for OrbBuilder {
+    fn activation(self) -> Result<Self, DuplicateName> {
+        install(self)
+    }
 }
 
 /// Registers this process as the running server `-ORBServerId`: from now on its clients are forwarded to it. Does

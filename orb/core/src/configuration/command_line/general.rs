@@ -387,7 +387,7 @@ option_table! {
     ["-ORBUseImR"] {
         value: "`1` or `0` (`yes`, `no`)",
         default: "0",
-        help: "whether persistent references denote the implementation repository, in programs with `activation::install`",
+        help: "whether persistent references denote the implementation repository, in programs with `Orb::builder().activation()?`",
         page: "[implementation repository](implementation-repository.md)",
         apply: |builder, value| Ok(builder.use_implementation_repository(match value {
             "1" | "yes" => true,
