@@ -44,7 +44,7 @@ use super::call::{Replied, ServerCall};
             interface: `AccountSkeleton::new(…)`, or `AccountAsyncSkeleton::new(…)` for an asynchronous servant",
     note = "otherwise implement `Servant`, which dispatches requests by the names of operations"
 )]
-pub trait Servant: Send + Sync {
+pub trait Servant: AnyServant + Send + Sync {
     /// The repository id of the most derived interface.
     fn repository_id(&self) -> &str;
 
@@ -95,6 +95,71 @@ pub trait Servant: Send + Sync {
     fn dispatch(&self, operation: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
         _ = operation;
         call.refuse()
+    }
+}
+
+/// The concrete type of a servant, which not all servants have: one that borrows has none. All types implement it.
+pub trait AnyServant {
+    /// The servant, to be downcast.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>
+    where
+        Self: 'static;
+
+    /// The borrowed servant, to be downcast.
+    fn as_any(&self) -> &dyn Any
+    where
+        Self: 'static;
+}
+
+impl<T: Send + Sync> AnyServant for T {
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>
+    where
+        Self: 'static,
+    {
+        self
+    }
+
+    fn as_any(&self) -> &dyn Any
+    where
+        Self: 'static,
+    {
+        self
+    }
+}
+
+impl dyn Servant {
+    /// The servant behind the common type: a servant manager gets back what it has made. With generated code `T` is
+    /// the skeleton, whose field `0` is the implementation, as in `servant.downcast::<AccountSkeleton<Savings>>()`.
+    ///
+    /// ```
+    /// # mod spandrel { pub mod server { pub use spandrel_server::*; } }
+    /// use std::sync::Arc;
+    ///
+    /// use spandrel::server::Servant;
+    /// # struct Account { cents: i64 }
+    /// # impl Servant for Account {
+    /// #     fn repository_id(&self) -> &str { "IDL:Bank/Account:1.0" }
+    /// #     fn is_a(&self, _: &str) -> bool { false }
+    /// # }
+    ///
+    /// let servant: Arc<dyn Servant> = Arc::new(Account { cents: 500 });
+    /// let account = servant.downcast::<Account>().ok().expect("an account");
+    /// assert_eq!(account.cents, 500);
+    /// ```
+    ///
+    /// # Errors
+    /// The servant itself, if it has another type.
+    pub fn downcast<T: Servant + 'static>(self: Arc<Self>) -> Result<Arc<T>, Arc<Self>> {
+        // The method of the servant, and not that of the `Arc`, which has a type of its own.
+        match <Self as AnyServant>::into_any(Arc::clone(&self)).downcast() {
+            Ok(servant) => Ok(servant),
+            Err(_) => Err(self),
+        }
+    }
+
+    /// As [`downcast`](Self::downcast), of a borrowed servant.
+    pub fn downcast_ref<T: Servant + 'static>(&self) -> Option<&T> {
+        <Self as AnyServant>::as_any(self).downcast_ref()
     }
 }
 
