@@ -145,6 +145,8 @@ pub(crate) struct Connection<F: Family> {
     pub(crate) has_timers: bool,
     /// The handler is to be called in a later turn, as if the queue had been sent then.
     pub(crate) wants_turn: bool,
+    /// The handler gets no input until it resumes.
+    pub(crate) is_paused: bool,
     /// Shared with the senders, once there are any.
     pub(crate) sender: Option<Arc<SenderState>>,
     /// An empty buffer for octets of senders.
@@ -263,6 +265,7 @@ impl<F: Family, H> Service<F, H> {
             has_ended,
             has_timers: false,
             wants_turn: false,
+            is_paused: false,
             sender: None,
             spare: Vec::new(),
         };
@@ -397,6 +400,28 @@ impl<F: Family> Peer<'_, F> {
         if let Runner::Reactor(context) = &self.runner {
             context.wake_handler(context.id());
         }
+    }
+
+    /// Stops the input until [`resume`](Self::resume), for back-pressure: the peer's octets stay in the buffers of the
+    /// system, and a peer that goes on sending has to wait. All other methods of the handler are called as before; one
+    /// of them resumes, for example [`handle_notice`](ServiceHandler::handle_notice) when the work of the last input is
+    /// done. The end of the peer's octets is input, too: it is not noticed meanwhile.
+    ///
+    /// In a thread of its own, a connection without a timer, a sender or a requested turn could never be resumed, and is
+    /// closed with an error.
+    pub fn pause(&mut self) {
+        self.connection.is_paused = true;
+    }
+
+    /// Continues the input after a [`pause`](Self::pause).
+    pub fn resume(&mut self) {
+        self.connection.is_paused = false;
+    }
+
+    /// Whether the input is stopped by [`pause`](Self::pause).
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.connection.is_paused
     }
 
     /// Sets the limit on queued octets, also for senders, instead of [`MAX_WAITING`].

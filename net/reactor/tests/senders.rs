@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use spandrel_ipc::inet::{Addr, Inet};
-use spandrel_ipc::{Family, Receive, Shutdown, Transfer};
+use spandrel_ipc::{Family, Receive, Shutdown, Transfer, Transmit};
 use spandrel_reactor::strategy::{Concurrency, Creation, Reactive, ThreadPerConnection, ThreadPool};
 use spandrel_reactor::{
     Acceptor, CloseReason, Expired, MAX_NOTICES, Notice, Peer, Reactor, SendError, Sender, Server, ServiceHandler,
@@ -234,6 +234,65 @@ fn a_drain_cuts_a_connection_with_queued_octets<P: TestFamily>(concurrency: impl
     drop((lazy, stations.running));
 }
 
+/// The work that a connection has given to another thread; the connection is paused until it is done.
+struct Job {
+    input: Vec<u8>,
+    sender: Sender,
+}
+
+// ANCHOR: pause
+/// A service that has one job at a time: it gets no input meanwhile, so that a client which sends faster than the jobs are
+/// done has to wait.
+struct Jobs(mpsc::SyncSender<Job>);
+
+impl<F: Family> ServiceHandler<F> for Jobs {
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        let mut buffer = [0; 4];
+        match peer.recv(&mut buffer)? {
+            0 => peer.close(),
+            count => {
+                let job = Job { input: buffer[..count].to_vec(), sender: peer.sender()? };
+                self.0.send(job).map_err(io::Error::other)?;
+                peer.pause();
+            }
+        }
+        Ok(())
+    }
+
+    /// The job is done: the notice is its result.
+    fn handle_notice(&mut self, peer: &mut Peer<'_, F>, result: Notice) -> io::Result<()> {
+        peer.put(&result.downcast::<Vec<u8>>().expect("the result of a job"))?;
+        peer.resume();
+        Ok(())
+    }
+}
+// ANCHOR_END: pause
+
+/// Input in pieces of four octets at most: the second job begins when the first is done.
+fn a_paused_connection_gets_no_input<P: TestFamily>(concurrency: impl Concurrency<P::Family, Jobs>) {
+    let running = Running::start(2);
+    let (give, jobs) = mpsc::sync_channel(1);
+    let (addr, _folder) = P::fresh();
+    let acceptor = Acceptor::new(P::family(), move || Jobs(give.clone())).concurrency(concurrency);
+    let server = acceptor.open(running.reactor.registry(), &addr).unwrap();
+    let client = client_of::<P>(server.addr());
+    client.send_n(b"onetwothree").unwrap();
+    let (mut received, mut back) = (Vec::new(), Vec::new());
+    while received.len() < 11 {
+        let Job { input, sender } = jobs.recv_timeout(TEST_TIMEOUT).unwrap();
+        assert!(jobs.recv_timeout(Duration::from_millis(2)).is_err(), "one job at a time");
+        received.extend_from_slice(&input);
+        sender.notice(input.clone()).unwrap();
+        let mut result = vec![0; input.len()];
+        client.recv_n(&mut result).unwrap();
+        back.extend(result);
+    }
+    assert_eq!((received.as_slice(), back.as_slice()), (&b"onetwothree"[..], &b"onetwothree"[..]));
+    client.shutdown(Shutdown::Write).unwrap();
+    eventually(|| server.connections() == 0);
+    drop(running);
+}
+
 macro_rules! senders {
     ($name:ident, $TestFamily:ident) => {
         mod $name {
@@ -245,6 +304,7 @@ macro_rules! senders {
             senders!($TestFamily: a_sender_closes_after_its_octets);
             senders!($TestFamily: either_side_ends_a_connection_with_a_sender);
             senders!($TestFamily: a_drain_cuts_a_connection_with_queued_octets);
+            senders!($TestFamily: a_paused_connection_gets_no_input);
         }
     };
     ($TestFamily:ident: $case:ident) => {

@@ -52,17 +52,20 @@ fn run<F: Family, H: ServiceHandler<F>>(
         match until_turn(service, thread_timers) {
             _ if service.connection.is_over() => return Ok(()),
             None if has_ended => return Ok(()), // the handler would never be called again
+            None if service.connection.is_paused => {
+                return Err(io::Error::other("a connection is paused, and has no timer or sender to resume it"));
+            }
             // No wait before the transfer, which waits itself.
             None => step(service, thread_timers, |handler, peer| handler.handle_input(peer))?,
             Some(left) => {
-                let ready = if has_ended {
+                let ready = if has_ended || service.connection.is_paused {
                     thread::park_timeout(left);
                     Interest::NONE
                 } else {
                     wait_ready(&*service.connection.stream, Interest::INPUT, Some(left))?
                 };
                 time_out(service, thread_timers)?;
-                if !ready.is_none() && !service.connection.is_closing {
+                if !ready.is_none() && !service.connection.is_closing && !service.connection.is_paused {
                     step(service, thread_timers, |handler, peer| handler.handle_input(peer))?;
                 }
                 give_turn(service, thread_timers)?;
@@ -91,6 +94,7 @@ fn run_with_senders<F: Family, H: ServiceHandler<F>>(
         let wanted = match outbox.is_empty() {
             false => Interest::OUTPUT,
             true if service.connection.is_over() => return Ok(()),
+            true if !has_ended && service.connection.is_paused => Interest::NONE,
             true if !has_ended => Interest::INPUT,
             true if until_turn(service, thread_timers).is_some() => Interest::NONE,
             true => return Ok(()), // the handler would never be called again
@@ -111,7 +115,11 @@ fn run_with_senders<F: Family, H: ServiceHandler<F>>(
                 connection.wants_turn = false;
                 step(service, thread_timers, |handler, peer| handler.handle_sent(peer))?;
             }
-        } else if ready.contains(Interest::INPUT) && !connection.is_closing && connection.outbox.is_empty() {
+        } else if ready.contains(Interest::INPUT)
+            && !connection.is_closing
+            && !connection.is_paused
+            && connection.outbox.is_empty()
+        {
             step(service, thread_timers, |handler, peer| handler.handle_input(peer))?;
         }
         give_turn(service, thread_timers)?;

@@ -85,8 +85,8 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
         } else if self.connection.is_over() {
             context.close();
             return Ok(());
-        } else if self.connection.has_ended.get() {
-            Interest::NONE // its timers or turns continue
+        } else if self.connection.has_ended.get() || self.connection.is_paused {
+            Interest::NONE // its timers, turns and notices continue
         } else {
             Interest::INPUT
         };
@@ -111,6 +111,9 @@ impl<F: Family, H: ServiceHandler<F>> EventHandler for Served<F, H> {
     }
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
+        if self.connection.is_paused {
+            return Ok(()); // found before the interest changed; it is found again with the next interest in input
+        }
         self.call(context, |handler, peer| handler.handle_input(peer))
     }
 
