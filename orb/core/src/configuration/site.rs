@@ -229,6 +229,7 @@ impl Site {
     }
 
     /// The setting of an option of the ORB, the last one if there are several.
+    #[cfg(feature = "clap")]
     pub(super) fn setting(&self, option: &str) -> Option<&SiteSetting> {
         self.settings.iter().rev().find(|setting| setting.option == option)
     }

@@ -185,8 +185,10 @@ impl<'t> Document<'t> {
         value: &Spanned<DeValue<'_>>,
     ) -> Result<(), SiteError> {
         if let DeValue::Array(elements) = value.get_ref() {
-            let mut elements = elements.iter();
-            return elements.try_for_each(|element| Ok(settings.push(self.scalar(option, element)?)));
+            for element in elements.iter() {
+                settings.push(self.scalar(option, element)?);
+            }
+            return Ok(());
         }
         settings.push(self.scalar(option, value)?);
         Ok(())
