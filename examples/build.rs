@@ -11,7 +11,14 @@ fn main() -> Result<(), spandrel_build::Error> {
         "mapping/chapter.idl",
         "mapping/values.idl",
         "tutorial/exchange.idl",
+        "porting/desk.idl",
     ])?;
+    // ANCHOR: library
+    configure()
+        .include("bank") // the folder of bank.idl
+        .external("bank.idl", "::spandrel_examples")
+        .compile(&["library/teller.idl"])?;
+    // ANCHOR_END: library
     // Their asynchronous forms are compiled with them, and give no warning either.
     let asynchronous = configure().asynchronous_server(true).ami(true);
     asynchronous.compile(&["mapping/mapping.idl", "mapping/office.idl", "asynchronous/weather.idl"])?;

@@ -6,6 +6,7 @@ mod deferred;
 mod errors;
 mod life_cycle;
 mod naming;
+mod troubleshooting;
 
 use std::sync::Mutex;
 

@@ -5,6 +5,7 @@ mod chapter;
 mod chat;
 mod guides;
 mod interceptors;
+mod library;
 mod mapping;
 #[path = "mapping/pair.rs"]
 mod pair;
