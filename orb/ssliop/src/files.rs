@@ -9,6 +9,8 @@ use rustls::RootCertStore;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use spandrel_tls::pem;
 
+use crate::validity::warn_of_expiry;
+
 /// The error of a file that cannot be read, or has unexpected content.
 #[derive(thiserror::Error)]
 #[error("cannot read {}", .path.display())]
@@ -113,8 +115,14 @@ impl File {
     fn read(&self, credentials: &mut Credentials) -> Result<(), FileError> {
         let path = self.path.as_path();
         let read = match self.kind {
-            CredentialKind::Chain => pem::certificates(path).map(|chain| credentials.chain = chain),
-            CredentialKind::Key => pem::private_key(path).map(|key| credentials.key = Some(key)),
+            CredentialKind::Chain => pem::certificates(path).map(|chain| {
+                warn_of_expiry(&chain, &path.display().to_string());
+                credentials.chain = chain;
+            }),
+            CredentialKind::Key => pem::private_key(path).map(|key| {
+                warn_if_readable(path);
+                credentials.key = Some(key);
+            }),
             CredentialKind::Authorities => {
                 pem::authorities(path).map(|authorities| credentials.authorities = authorities)
             }
@@ -123,6 +131,24 @@ impl File {
         read.map_err(|cause| FileError { path: self.path.clone(), cause })
     }
 }
+
+/// Warns of a private key that every user of the machine can read.
+#[cfg(unix)]
+fn warn_if_readable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    const OTHERS_READ: u32 = 0o004;
+    let mode = fs::metadata(path).map_or(0, |file| file.permissions().mode());
+    if mode & OTHERS_READ != 0 {
+        tracing::warn!(
+            file = %path.display(), mode = %format_args!("{:o}", mode & 0o777),
+            "every user of this machine can read the private key: `chmod 600` lets its owner alone read it"
+        );
+    }
+}
+
+/// Elsewhere, permissions are lists of the system.
+#[cfg(not(unix))]
+fn warn_if_readable(_: &Path) {}
 
 fn hash(path: &Path) -> Option<u64> {
     let mut text = Vec::new();

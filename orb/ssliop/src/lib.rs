@@ -35,6 +35,7 @@ mod files;
 mod identity;
 mod options;
 mod protocol;
+mod validity;
 
 pub use files::FileError;
 #[cfg(feature = "server")]

@@ -24,6 +24,7 @@ use spandrel_transport::{
 use crate::configurations::Configurations;
 use crate::files::CredentialKind;
 use crate::options::{Options, SetupError};
+use crate::validity::warn_of_expiry;
 use crate::{ClientVerification, Plain};
 
 /// The scheme of addresses and endpoints.
@@ -80,6 +81,7 @@ impl Ssliop {
     /// Servers need a certificate; clients send it to servers that request one.
     #[must_use]
     pub fn identity(self, chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
+        warn_of_expiry(&chain, "Ssliop::identity");
         self.with(|options| {
             (options.credentials.chain, options.credentials.key) = (chain, Some(key));
             options.files.forget(CredentialKind::Chain);

@@ -1,6 +1,13 @@
 //! Warnings about settings of a server that are seldom intended.
 
-use std::sync::{Arc, Mutex};
+use crate::certificates::{authority, plain};
+
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
 
 use spandrel::poa::LifespanPolicy;
 use spandrel::{Endpoint, Orb, OrbBuilder, Poa};
@@ -90,5 +97,51 @@ fn a_server_that_other_machines_reach_without_tls_is_reported_once() {
             warning.contains("without encryption") && warning.contains("-ORBListenEndpoints ssliop://"),
             "{warning}"
         );
+    }
+}
+
+/// The warnings of a client with these options.
+fn warnings_of_options(options: &[(&str, &Path)]) -> Vec<String> {
+    let log = Log::default();
+    tracing::subscriber::with_default(Registry::default().with(log.clone()), || {
+        let builder = Orb::builder().protocol(plain());
+        options.iter().fold(builder, |builder, (name, file)| builder.option(name, file.to_str().unwrap()).unwrap());
+    });
+    let log = log.0.lock().unwrap();
+    log.iter().filter(|(of, _)| *of == Level::WARN).map(|(_, message)| message.clone()).collect()
+}
+
+#[test]
+fn certificates_near_their_end_are_reported() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let folder = tempfile::tempdir().unwrap();
+    let chain = folder.path().join("chain.pem");
+    for (end, expected) in [
+        (SystemTime::now() + 40 * DAY, None),
+        (SystemTime::now() + 10 * DAY + DAY / 2, Some("the certificate expires in 10 days")),
+        (SystemTime::now() - 10 * DAY - DAY / 2, Some("the certificate expired 10 days ago")),
+    ] {
+        let identity = authority().issue_with(&["127.0.0.1"], |params| params.not_after = end.into());
+        fs::write(&chain, identity.chain).unwrap();
+        let warnings = warnings_of_options(&[("-ORBSSLCertificate", &chain)]);
+        assert_eq!(warnings.len(), usize::from(expected.is_some()), "{warnings:?}");
+        if let Some(expected) = expected {
+            assert!(warnings[0].contains(expected) && warnings[0].contains("chain.pem"), "{warnings:?}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn keys_that_others_can_read_are_reported() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key.pem");
+    fs::write(&key, authority().issue("127.0.0.1").key).unwrap();
+    for (mode, is_reported) in [(0o600, false), (0o640, false), (0o644, true)] {
+        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+        let warnings = warnings_of_options(&[("-ORBSSLKey", &key)]);
+        assert_eq!(warnings.len(), usize::from(is_reported), "{mode:o}: {warnings:?}");
+        assert!(!is_reported || warnings[0].contains("key.pem") && warnings[0].contains("chmod 600"), "{warnings:?}");
     }
 }
