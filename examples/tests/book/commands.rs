@@ -328,6 +328,7 @@ pages! {
     naming_in_the_tutorial: "docs/tutorial/naming.md",
     orchestra: "docs/orchestra.md",
     persistence: "docs/tutorial/persistence.md",
+    property: "docs/property-service.md",
     proxy: "docs/proxy.md",
     security: "docs/tutorial/security.md",
     tls_site: "docs/tls-site.md",

@@ -8,12 +8,14 @@ use spandrel_property::{IteratorOptions, Limits, LocalPropertySet, PropertyItera
 
 use crate::support::{long, property};
 
+// ANCHOR: device
 /// A device with properties, as the streams of Audio and Video Streams have them.
 struct Device {
     properties: LocalPropertySet,
 }
 
 delegate_property_set!(Device, properties);
+// ANCHOR_END: device
 
 struct Session {
     state: LocalPropertySet,
