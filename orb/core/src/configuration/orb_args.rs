@@ -81,7 +81,7 @@ pub struct OrbSetting {
 /// The place where the value of an option stands.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum SettingSource {
-    /// The program's code.
+    /// The code of the program, before it reads its options.
     Program,
     /// A line of a file of sites, from 1.
     Site {
@@ -90,7 +90,7 @@ pub enum SettingSource {
         /// The line, from 1.
         line: usize,
     },
-    /// The command line.
+    /// The command line of the process.
     CommandLine,
 }
 
@@ -140,7 +140,7 @@ impl OrbArgs {
                 builder = site.set(setting, builder)?;
             }
         }
-        for [option, value] in self.given()? {
+        for [option, value] in self.command_line_options()? {
             builder = builder.option(&option, &value)?;
         }
         Ok(builder)
@@ -160,7 +160,9 @@ impl OrbArgs {
                 OrbSetting::new([setting.option.clone(), setting.value.clone()], source)
             }));
         }
-        settings.extend(self.given()?.into_iter().map(|pair| OrbSetting::new(pair, SettingSource::CommandLine)));
+        settings.extend(
+            self.command_line_options()?.into_iter().map(|pair| OrbSetting::new(pair, SettingSource::CommandLine)),
+        );
         Ok(settings)
     }
 
@@ -208,7 +210,7 @@ impl OrbArgs {
     }
 
     /// The options of the command line with their values: those of TLS, a site, a profile, others.
-    fn given(&self) -> Result<Vec<[String; 2]>, OrbArgsError> {
+    fn command_line_options(&self) -> Result<Vec<[String; 2]>, OrbArgsError> {
         let files = [(CERTIFICATE, &self.cert), (KEY, &self.key), (AUTHORITIES, &self.ca)];
         let mut options = Vec::new();
         for (option, file) in files.into_iter().filter_map(|(option, file)| Some((option, file.as_ref()?))) {
@@ -255,9 +257,9 @@ impl OrbArgs {
         self.file(self.ca.as_deref(), AUTHORITIES)
     }
 
-    fn file<'s>(&'s self, given: Option<&'s Path>, option: &str) -> Result<Option<&'s Path>, OrbArgsError> {
-        if given.is_some() {
-            return Ok(given);
+    fn file<'s>(&'s self, own_file: Option<&'s Path>, option: &str) -> Result<Option<&'s Path>, OrbArgsError> {
+        if own_file.is_some() {
+            return Ok(own_file);
         }
         Ok(self.site()?.and_then(|site| site.setting(option)).map(|setting| Path::new(&setting.value)))
     }

@@ -263,9 +263,9 @@ impl OrbBuilder {
 }
 
 /// `: did you mean …?`, if one of the names is similar.
-fn did_you_mean<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
+fn did_you_mean<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> String {
     let similarity = |candidate: &str| strsim::normalized_damerau_levenshtein(name, candidate);
-    let best = known.map(|candidate| (similarity(candidate), candidate)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let best = candidates.map(|candidate| (similarity(candidate), candidate)).max_by(|a, b| a.0.total_cmp(&b.0));
     best.filter(|(similarity, _)| *similarity >= SIMILAR)
         .map_or_else(String::new, |(_, best)| format!(": did you mean `{}`?", excerpt(best)))
 }

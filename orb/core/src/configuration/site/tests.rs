@@ -37,7 +37,8 @@ fn refused(text: &str, position: (usize, usize), reason: &str) {
 fn a_site_has_options_in_the_order_in_which_they_are_set() {
     let sites = parse(PLANT).unwrap();
     let [plant, bench] = &sites[..] else { panic!("{sites:?}") };
-    let settings: Vec<_> = plant.settings().iter().map(|of| (&*of.option, &*of.value, of.line)).collect();
+    let settings: Vec<_> =
+        plant.settings().iter().map(|setting| (&*setting.option, &*setting.value, setting.line)).collect();
     let expected = [
         ("-ORBProfile", "small", 14),
         ("-ORBSSLCA", "/home/ada/authority.pem", 3),

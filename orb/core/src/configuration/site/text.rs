@@ -73,11 +73,11 @@ impl<'t> Document<'t> {
     fn unknown_key<'k>(
         &self,
         key: &Spanned<std::borrow::Cow<'_, str>>,
-        known: impl IntoIterator<Item = &'k str>,
+        candidates: impl IntoIterator<Item = &'k str>,
     ) -> SiteError {
-        let known: Vec<&str> = known.into_iter().collect();
-        let hint = match did_you_mean(key.get_ref(), known.iter().copied()) {
-            hint if hint.is_empty() => format!(": expected `{}`", known.join("`, `")),
+        let candidates: Vec<&str> = candidates.into_iter().collect();
+        let hint = match did_you_mean(key.get_ref(), candidates.iter().copied()) {
+            hint if hint.is_empty() => format!(": expected `{}`", candidates.join("`, `")),
             hint => hint,
         };
         self.error(key.span(), format!("unknown key `{}`{hint}", excerpt(key.get_ref())))
@@ -112,8 +112,8 @@ impl<'t> Document<'t> {
                 }
                 other => {
                     let Some((key, option)) = FILES.into_iter().find(|(key, _)| *key == other) else {
-                        let known = FILES.map(|(key, _)| key).into_iter().chain([REFERENCES, OPTIONS]);
-                        return Err(self.unknown_key(&key, known));
+                        let candidates = FILES.map(|(key, _)| key).into_iter().chain([REFERENCES, OPTIONS]);
+                        return Err(self.unknown_key(&key, candidates));
                     };
                     let folder = self.file.parent().unwrap_or(Path::new(""));
                     let path = |path: &str| folder.join(path).display().to_string();
