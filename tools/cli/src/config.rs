@@ -41,7 +41,7 @@ enum ConfigCommand {
         /// Print the values of all other options, too
         #[arg(long)]
         all: bool,
-        /// Print JSON
+        /// Print the same as one JSON object
         #[arg(long)]
         json: bool,
     },
@@ -116,7 +116,7 @@ fn rows(settings: Vec<OrbSetting>) -> Vec<Row> {
     let mut set = BTreeSet::new();
     let mut rows: Vec<Row> = Vec::new();
     for OrbSetting { option, value, source } in settings.into_iter().rev() {
-        let option = known(&option).map_or(option, |known| known.names[0].to_owned());
+        let option = table_row(&option).map_or(option, |row| row.names[0].to_owned());
         // References and sizes are set for a name each; each endpoint is one more.
         let subject = match &*option {
             "-ORBInitRef" | "-ORBFragmentSize" => value.rsplit_once('=').map_or("", |(subject, _)| subject),
@@ -135,7 +135,7 @@ fn rows(settings: Vec<OrbSetting>) -> Vec<Row> {
     rows
 }
 
-fn known(name: &str) -> Option<&'static OrbOption> {
+fn table_row(name: &str) -> Option<&'static OrbOption> {
     OrbOption::tables().iter().copied().flatten().find(|option| option.names.contains(&name))
 }
 
