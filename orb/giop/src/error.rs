@@ -169,8 +169,9 @@ pub enum ReferenceError {
     NoAddress(usize),
     /// An address without a protocol in front.
     #[error(
-        "the address `{}` at position {position} names no protocol: expected `:`, `iiop:`, `ssliop:` or `rir:`",
-        excerpt(text)
+        "the address `{}` at position {position} names no protocol: expected `:`, `iiop:`, `ssliop:` or `rir:`{}",
+        excerpt(text),
+        without_colon("", text)
     )]
     NoProtocol {
         /// Octets in front of the address in the text.
@@ -209,10 +210,26 @@ pub enum ReferenceError {
     #[error("`%` at position {0} must be followed by two hexadecimal digits")]
     BadEscape(usize),
     /// A reference without an address for an IIOP profile.
-    #[error("`{}` has no address for an IIOP profile: `corbaloc:` names addresses of `iiop` and `ssliop`", excerpt(.0))]
+    #[error("`{}` has no address for an IIOP profile: `corbaloc:` names addresses of `iiop` and `ssliop`{}", excerpt(.0), without_colon("corbaloc:", .0))]
     NoProfile(String),
 }
 spandrel_error::debug_as_report!(ReferenceError);
+
+/// `; did you mean …?` with this start, for an address that would be one of IIOP with the colon in front that stands for
+/// its protocol, such as `host` or `host:2809`.
+fn without_colon(start: &str, text: &str) -> String {
+    let address = text.strip_prefix(start).unwrap_or(text);
+    let (host, port) = match address.split_once(':') {
+        Some((host, rest)) => (host, rest.split(['/', ',']).next()),
+        None => (address, None),
+    };
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+    let is_host = !host.is_empty() && host.chars().all(is_letter);
+    if !is_host || port.is_some_and(|port| port.parse::<u16>().is_err()) {
+        return String::new();
+    }
+    format!("; did you mean `{start}:{}`?", excerpt(address))
+}
 
 /// Characters of a text with an unknown scheme that its error shows.
 const SHOWN_CHARACTERS: usize = 16;

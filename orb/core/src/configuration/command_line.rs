@@ -155,6 +155,15 @@ mod tests {
     #[test]
     fn invalid_values_are_refused() {
         assert_eq!(take(&["-ORBNoSuch", "1"]).unwrap_err(), InitError::UnknownOption("-ORBNoSuch".into()));
+        for (given, expected) in [
+            ("-ORBNoSuch", "`-ORBNoSuch` is not an ORB option: docs/options.md lists the options"),
+            ("-ORBInitialRef", "`-ORBInitialRef` is not an ORB option: did you mean `-ORBInitRef`?"),
+            ("-ORBRequestTimout", "`-ORBRequestTimout` is not an ORB option: did you mean `-ORBRequestTimeout`?"),
+            ("-ORBendpoints", "`-ORBendpoints` is not an ORB option: did you mean `-ORBEndpoint`?"),
+            ("-ORBinitref", "`-ORBinitref` is not an ORB option: did you mean `-ORBInitRef`?"),
+        ] {
+            assert_eq!(take(&[given, "1"]).unwrap_err().to_string(), expected);
+        }
         let of_tls = take(&["-ORBSSLCA", "authority.pem"]).unwrap_err().to_string();
         assert!(of_tls.contains("`OrbBuilder::protocol` with `Ssliop`"), "{of_tls}");
         assert_eq!(take(&["-ORBInitRef"]).unwrap_err(), InitError::MissingValue("-ORBInitRef".into()));

@@ -326,3 +326,16 @@ fn a_host_has_only_the_brackets_of_an_ipv6_address() {
         assert!(matches!(text.parse::<Corbaloc>(), Err(ReferenceError::BadHost { .. })), "{text:?}");
     }
 }
+
+#[test]
+fn a_host_in_the_place_of_the_protocol_is_recognised() {
+    let error = |text: &str| match text.parse::<Corbaloc>() {
+        Ok(corbaloc) => corbaloc.to_ior().unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    };
+    assert!(error("corbaloc:host/k").ends_with("; did you mean `:host`?"), "{}", error("corbaloc:host/k"));
+    assert!(error("corbaloc:host:2809/k").ends_with("; did you mean `corbaloc::host:2809/k`?"));
+    for other in ["corbaloc:rir:/X", "corbaloc:future:thing/k", "corbaloc:[::1/k"] {
+        assert!(!error(other).contains("did you mean"), "{}", error(other));
+    }
+}

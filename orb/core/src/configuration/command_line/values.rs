@@ -2,8 +2,14 @@
 
 use std::{str::FromStr, time::Duration};
 
+use spandrel_error::closest;
 use spandrel_giop::SystemException;
 use spandrel_transport::{EndpointError, OptionError};
+
+use super::OrbOption;
+
+/// The beginning of each option.
+const PREFIX: &str = "-ORB";
 
 /// The reason why an ORB was not created.
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
@@ -50,11 +56,18 @@ pub enum InitError {
 spandrel_error::debug_as_report!(InitError);
 
 /// The remedy for an unknown option.
-fn unknown_option_hint(option: &str) -> &'static str {
+fn unknown_option_hint(option: &str) -> String {
     if option.starts_with("-ORBSSL") {
-        " of this program: those of TLS are in docs/security.md, and need `OrbBuilder::protocol` with `Ssliop`"
-    } else {
-        ": docs/options.md lists the options"
+        let hint =
+            " of this program: those of TLS are in docs/security.md, and need `OrbBuilder::protocol` with `Ssliop`";
+        return hint.to_owned();
+    }
+    // All names begin alike, so what follows is compared.
+    let name = |option: &'static str| option.strip_prefix(PREFIX);
+    let known = OrbOption::tables().iter().copied().flatten().flat_map(|row| row.names).filter_map(|known| name(known));
+    match option.strip_prefix(PREFIX).and_then(|given| closest(given, known)) {
+        Some(known) => format!(": did you mean `{PREFIX}{known}`?"),
+        None => ": docs/options.md lists the options".to_owned(),
     }
 }
 
