@@ -69,6 +69,8 @@ pub struct Builder {
     front_end: FrontEndOptions,
     rust: Options,
     per_module: bool,
+    /// Whether the IDL is for this compiler only.
+    ignores_portability: bool,
     /// The error of an invalid setting; reported by `compile`, so that settings can be chained.
     refused: Option<BadOption>,
     out_dir: Option<PathBuf>,
@@ -208,6 +210,14 @@ impl Builder {
         self.choose(|rust| rust.marshal(choice))
     }
 
+    /// Whether constructs that `omniidl` of omniORB 4.3 does not read are reported as warnings, once in each file (default:
+    /// yes).
+    #[must_use]
+    pub fn portability_warnings(mut self, wanted: bool) -> Self {
+        self.ignores_portability = !wanted;
+        self
+    }
+
     /// Writes to this folder, which must exist, instead of the build's `OUT_DIR`.
     #[must_use]
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -325,7 +335,8 @@ impl Builder {
     }
 
     fn model(&self, file: &Path, sources: &FileSystem, cargo: &mut dyn Write) -> Result<Model, Error> {
-        let result = spandrel_idl::compile_with(&self.front_end, sources, file);
+        let front_end = FrontEndOptions { portability_warnings: !self.ignores_portability, ..self.front_end.clone() };
+        let result = spandrel_idl::compile_with(&front_end, sources, file);
         let sources = match &result {
             Ok(model) => model.sources(),
             Err(diagnostics) => diagnostics.sources(),

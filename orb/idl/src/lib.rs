@@ -145,7 +145,7 @@ impl FrontEnd {
         if self.reporter.has_given_up() {
             return Checked::default();
         }
-        let items = parse::parse(input, self.context());
+        let items = parse::parse(input, self.context(), options.portability_warnings);
         if self.reporter.has_given_up() {
             return Checked::default();
         }

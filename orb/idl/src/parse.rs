@@ -19,6 +19,7 @@ mod definitions;
 mod expressions;
 mod extended;
 mod interfaces;
+mod portability;
 mod prefix;
 mod recovery;
 mod replacement;
@@ -28,6 +29,7 @@ mod unions;
 mod values;
 
 pub(crate) use extended::EXTENDED;
+use portability::Portability;
 use prefix::Prefixes;
 pub(crate) use prefix::join;
 use replacement::Templates;
@@ -42,7 +44,7 @@ pub(crate) const LONGEST_NAME: usize = 512;
 const LONGEST_SHARED_DOC: usize = 512;
 
 /// Parses a whole specification.
-pub(crate) fn parse(input: Preprocessed, context: Context<'_>) -> Vec<Item> {
+pub(crate) fn parse(input: Preprocessed, context: Context<'_>, portability_warnings: bool) -> Vec<Item> {
     let nowhere = Span { file: FileId(0), start: 0, end: 0 };
     let mut parser = Parser {
         tokens: input.tokens,
@@ -55,6 +57,7 @@ pub(crate) fn parse(input: Preprocessed, context: Context<'_>) -> Vec<Item> {
         pending: Vec::new(),
         in_angles: false,
         depth: 0,
+        portability: portability_warnings.then(Portability::default),
         sources: context.sources,
         interner: context.interner,
         reporter: context.reporter,
@@ -73,6 +76,8 @@ struct Parser<'a> {
     /// Items for the current scope: pragmas that have been passed, and names of incomplete definitions.
     pending: Vec<Item>,
     depth: usize,
+    /// What was reported as not portable, if that is to be reported.
+    portability: Option<Portability>,
     /// Whether the parser is in the bound of a `sequence<…>` or `string<…>`, where `>>` closes and does not
     /// shift.
     in_angles: bool,

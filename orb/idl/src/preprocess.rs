@@ -37,6 +37,9 @@ pub struct FrontEndOptions {
     pub include_paths: Vec<PathBuf>,
     /// Macros defined before the first line: name and text, as `-DNAME=TEXT`. The default text is `1`.
     pub defines: Vec<(String, Option<String>)>,
+    /// Whether the main file is also for other IDL compilers: then each construct that `omniidl` of omniORB 4.3 does not read
+    /// is a warning, at its first place.
+    pub portability_warnings: bool,
 }
 
 /// The output of the preprocessor.

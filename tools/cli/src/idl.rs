@@ -73,6 +73,9 @@ pub(crate) struct Args {
     /// A folder with included files
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
+    /// Accept constructs that omniORB's IDL compiler does not read, without a warning
+    #[arg(long)]
+    no_portability: bool,
     /// Define a macro
     #[arg(short = 'D', long = "define", value_name = "NAME[=TEXT]")]
     define: Vec<String>,
@@ -233,7 +236,7 @@ impl Args {
             None => (text.clone(), None),
         };
         let defines = self.define.iter().map(define).collect();
-        FrontEndOptions { include_paths: self.include.clone(), defines }
+        FrontEndOptions { include_paths: self.include.clone(), defines, portability_warnings: !self.no_portability }
     }
 
     fn output(&self, file: &Path, model: &Model, options: &Options) -> anyhow::Result<()> {

@@ -30,6 +30,7 @@ impl Parser<'_> {
                 }
                 self.expect(Punct::CloseParen, "the parameters of an annotation")?;
             }
+            self.not_portable("annotations", "IDL 4.0", at.to(end));
             annotations.push(Annotation { name, parameters, span: at.to(end) });
         }
         Ok(annotations)

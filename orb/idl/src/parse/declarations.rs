@@ -19,6 +19,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         let start = self.here();
+        self.not_portable("`typeid` and `typeprefix`", "CORBA 3", start);
         self.bump();
         let name = self.scoped_name("the name of a definition")?;
         let (text, end) = self.plain_text("a string")?;
@@ -48,6 +49,7 @@ impl Parser<'_> {
         if self.word().as_deref() != Some("import") || !introduces {
             return Ok(None);
         }
+        self.not_portable("imports", "CORBA 3", self.here());
         self.bump();
         let declaration = if follows == Some(TokenKind::String) {
             let (id, span) = self.plain_text("a repository id")?;

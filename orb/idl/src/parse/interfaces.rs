@@ -9,6 +9,9 @@ use crate::model::ParameterMode;
 use crate::source::Span;
 use crate::token::{Punct, TokenKind};
 
+/// The construct in warnings about portability.
+const ATTRIBUTE_EXCEPTIONS: &str = "exceptions of attributes (`raises`, `getraises`, `setraises`)";
+
 impl Parser<'_> {
     pub(super) fn interface(&mut self, flavour: Flavour, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<()> {
         self.bump();
@@ -137,7 +140,11 @@ impl Parser<'_> {
         }
         let (mut get_raises, mut set_raises) = (Vec::new(), Vec::new());
         if readonly {
+            let start = self.here();
             get_raises = self.raises()?;
+            if !get_raises.is_empty() {
+                self.not_portable(ATTRIBUTE_EXCEPTIONS, "CORBA 3", start);
+            }
         } else {
             if let Some(span) = self.accept_keyword(Keyword::Raises) {
                 let error = Diagnostic::error("`raises` is for readonly attributes only")
@@ -146,10 +153,14 @@ impl Parser<'_> {
                 self.report(error);
                 return Err(Reported);
             }
+            let start = self.here();
             if self.accept_word("getraises").is_some() {
+                self.not_portable(ATTRIBUTE_EXCEPTIONS, "CORBA 3", start);
                 get_raises = self.raised()?;
             }
+            let start = self.here();
             if self.accept_word("setraises").is_some() {
+                self.not_portable(ATTRIBUTE_EXCEPTIONS, "CORBA 3", start);
                 set_raises = self.raised()?;
             }
         }

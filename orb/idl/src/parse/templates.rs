@@ -18,6 +18,7 @@ impl Parser<'_> {
     /// after further parts of the template's name.
     pub(super) fn template(&mut self, first: NewName) -> Parsed<Item> {
         let mut template = first.name;
+        self.not_portable("template modules", "IDL 3.5", template.span);
         while self.accept(Punct::Scope).is_some() {
             template = self.identifier("the name of a template module")?;
         }

@@ -77,3 +77,53 @@ fn deep_nesting_is_an_error() {
     let long = format!("const long A = 1{};", " + 1".repeat(deep));
     assert_eq!(messages(&long), [] as [&str; 0]);
 }
+
+/// The warnings about the portability of a file.
+fn portability(text: &str) -> Vec<String> {
+    let provider = MemoryFiles::new().with("main.idl", text).with("other.idl", "@nested struct Other { long x; };");
+    let options = FrontEndOptions { portability_warnings: true, ..FrontEndOptions::default() };
+    let model = compile_with(&options, &provider, Path::new("main.idl")).unwrap_or_else(|error| panic!("{error}"));
+    model.warnings().iter().map(|it| it.message.clone()).collect()
+}
+
+/// Constructs that `omniidl` 4.3 refuses, each in a file.
+const NOT_PORTABLE: [(&str, &str); 8] = [
+    ("exception E {}; interface I { attribute long a setraises (E); };", "exceptions of attributes"),
+    ("exception E {}; interface I { attribute long a getraises (E) setraises (E); };", "exceptions of attributes"),
+    ("exception E {}; interface I { readonly attribute long a raises (E); };", "exceptions of attributes"),
+    ("@nested struct S { @default(1) long x; };", "annotations"),
+    ("module M { interface I {}; typeid I \"IDL:a:1.0\"; }; typeprefix M \"b\";", "`typeid` and `typeprefix`"),
+    ("module M<typename T> { struct S { T x; }; };", "template modules"),
+    ("union U switch (octet) { case 1: long x; };", "unions of an `octet` or a `wchar`"),
+    ("module M { interface I {}; }; import ::M;", "imports"),
+];
+
+#[test]
+fn what_omniidl_does_not_read_is_one_warning_for_each_construct_if_wanted() {
+    for (text, construct) in NOT_PORTABLE {
+        let warnings = portability(text);
+        assert_eq!(warnings.len(), 1, "{text}: {warnings:?}");
+        let expected = format!("omniORB's IDL compiler does not read {construct}");
+        assert!(warnings[0].starts_with(&expected), "{warnings:?}");
+        assert_eq!(messages(text), [] as [&str; 0], "it is off by default");
+    }
+    assert_eq!(portability("#include \"other.idl\"\nstruct S { Other x; };"), [] as [&str; 0], "not in included files");
+}
+
+/// Where `omniidl` is installed, it refuses each of the constructs.
+#[test]
+fn omniidl_refuses_what_is_reported() {
+    use std::process::{Command, Stdio};
+
+    let folder = tempfile::tempdir().unwrap();
+    for (number, (text, _)) in NOT_PORTABLE.into_iter().enumerate() {
+        let file = folder.path().join(format!("case{number}.idl"));
+        std::fs::write(&file, text).unwrap();
+        let run = Command::new("omniidl").arg("-bdump").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        match run {
+            Ok(status) => assert!(!status.success(), "{text}"),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

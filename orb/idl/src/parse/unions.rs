@@ -1,9 +1,10 @@
 //! Unions (IDL 4.2, 7.4.1.4.4.4.2 and 7.4.13).
 
 use super::{Parsed, Parser};
-use crate::ast::{BranchItem, Item, LabelItem, Member, NewName, UnionItem};
+use crate::ast::{BranchItem, Item, LabelItem, Member, NewName, TypeKind, UnionItem};
 use crate::diagnostic::Diagnostic;
 use crate::intern::Keyword;
+use crate::model::Primitive;
 use crate::token::Punct;
 
 impl Parser<'_> {
@@ -25,6 +26,9 @@ impl Parser<'_> {
             parser.expect(Punct::OpenParen, "`switch`")?;
             parser.annotations()?;
             let discriminator = parser.type_spec("the type of the discriminator")?;
+            if let TypeKind::Primitive(Primitive::Octet | Primitive::WChar) = discriminator.kind {
+                parser.not_portable("unions of an `octet` or a `wchar`", "IDL 4.2", discriminator.span);
+            }
             parser.expect(Punct::CloseParen, "the type of the discriminator")?;
             let open = parser.expect(Punct::OpenBrace, "the head of a union")?;
             Ok((discriminator, open))

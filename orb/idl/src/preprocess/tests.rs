@@ -31,6 +31,7 @@ fn run(files: &[(&str, &str)]) -> (String, Vec<String>) {
     let options = FrontEndOptions {
         include_paths: vec!["lib".into()],
         defines: vec![("GIVEN".to_owned(), Some("7".to_owned()))],
+        ..FrontEndOptions::default()
     };
     let (mut sources, mut interner, mut reporter) = (SourceMap::default(), Interner::new(), Reporter::default());
     let context = Context { sources: &mut sources, interner: &mut interner, reporter: &mut reporter };
