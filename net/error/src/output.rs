@@ -45,9 +45,16 @@ fn unless_closed(written: io::Result<()>) -> io::Result<()> {
 }
 
 /// Parses the command line. Prints help, the version and errors of usage, and then ends the process: see [`end_with`].
+///
+/// A request of a shell for completions, with the environment variable `COMPLETE` and the words of a command line behind
+/// `--`, is answered instead. `spandrel` passes on those for its executables.
 #[cfg(feature = "clap")]
 #[must_use]
 pub fn parse<A: clap::Parser>() -> A {
+    // The variable alone does not keep a service from starting.
+    if std::env::args_os().nth(1).is_some_and(|word| word == "--") {
+        clap_complete::CompleteEnv::with_factory(A::command).complete();
+    }
     A::try_parse().unwrap_or_else(|error| end_with(&error))
 }
 

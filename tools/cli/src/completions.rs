@@ -19,7 +19,7 @@ use spandrel::services::name;
 
 use crate::call::interface::InterfaceArgs;
 use crate::orb_args::ClientOrbArgs;
-use crate::{common, naming};
+use crate::{common, external, naming};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,17 +72,25 @@ static COMMAND: OnceLock<fn() -> Command> = OnceLock::new();
 /// Prints the completions and ends the process, if a shell asks for them; `command` makes the command line.
 pub(crate) fn answer(command: fn() -> Command) {
     _ = COMMAND.set(command);
+    if env::var_os(VARIABLE).is_some() {
+        let own: Vec<String> = command().get_subcommands().map(|own| own.get_name().to_owned()).collect();
+        // An executable that cannot be started has no completions.
+        _ = external::complete(words_given().get(1..).unwrap_or_default(), &own);
+    }
     CompleteEnv::with_factory(completed).var(VARIABLE).complete();
 }
 
 /// The arguments that are names, by the commands that have them.
-const NAMES: [(&str, &str); 7] = [
+const NAMES: [(&str, &str); 10] = [
+    ("ping", "reference"),
+    ("ior", "reference"),
     ("call", "reference"),
     ("describe", "reference"),
     ("watch", "reference"),
     ("list", "context"),
     ("tree", "context"),
     ("bind", "name"),
+    ("bind", "reference"),
     ("unbind", "name"),
 ];
 
@@ -94,6 +102,10 @@ fn completed() -> Command {
         |command: Command, of: &'static str, argument: &'static str, find: fn(&OsStr) -> Vec<CompletionCandidate>| {
             command.mut_subcommand(of, |of| of.mut_arg(argument, |argument| argument.add(ArgValueCompleter::new(find))))
         };
+    // Executables complete their own arguments. The process ends with its answer, which needs the names.
+    let external = external::commands().into_iter().filter(|name| command.find_subcommand(name).is_none());
+    let external: Vec<Command> = external.map(|name| Command::new(&*name.leak())).collect();
+    let command = command.subcommands(external);
     let command = NAMES.into_iter().fold(command, |command, (of, argument)| with(command, of, argument, names));
     ["call", "watch"].into_iter().fold(command, |command, of| with(command, of, "operation", operations))
 }
@@ -145,10 +157,13 @@ fn operations(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// The words of the command line, as far as they are complete.
 fn words() -> Option<ArgMatches> {
-    // The shell's script gives them behind `--`.
-    let words: Vec<OsString> = env::args_os().skip_while(|word| word != "--").skip(1).collect();
-    let matches = COMMAND.get()?().ignore_errors(true).try_get_matches_from(words).ok()?;
+    let matches = COMMAND.get()?().ignore_errors(true).try_get_matches_from(words_given()).ok()?;
     matches.subcommand().map(|(_, matches)| matches.clone())
+}
+
+/// The words of the command line, with `spandrel` itself: the shell's script gives them behind `--`.
+fn words_given() -> Vec<OsString> {
+    env::args_os().skip_while(|word| word != "--").skip(1).collect()
 }
 
 /// The candidates that a function finds in time.

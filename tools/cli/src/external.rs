@@ -31,6 +31,33 @@ pub(crate) fn run(words: &[OsString], own: &[String]) -> anyhow::Result<ExitCode
     start(command).with_context(|| format!("cannot run {}", program.display()))
 }
 
+/// Lets the executable of a command complete the words of a command line, behind `spandrel`, in place of this process. Does
+/// nothing if there is none, or if the name of the command itself is to be completed. `own` are the commands of `spandrel`
+/// itself.
+#[cfg(feature = "completions")]
+pub(crate) fn complete(words: &[OsString], own: &[String]) -> anyhow::Result<()> {
+    /// The number of the word to complete, which some shells set.
+    const INDEX: &str = "_CLAP_COMPLETE_INDEX";
+    let [name, rest @ ..] = words else { return Ok(()) };
+    let Some(name) = name.to_str().filter(|name| !rest.is_empty() && !own.iter().any(|own| own == name)) else {
+        return Ok(());
+    };
+    let Some(program) = find(name, &folders()) else { return Ok(()) };
+    let mut command = Command::new(&program);
+    command.arg("--").arg(format!("{PREFIX}{name}")).args(rest);
+    let index = env::var(INDEX).ok().and_then(|index| index.parse::<usize>().ok());
+    if let Some(index) = index {
+        command.env(INDEX, index.saturating_sub(1).to_string());
+    }
+    start(command).map(|_| ()).with_context(|| format!("cannot run {}", program.display()))
+}
+
+/// The names of all executables that `spandrel NAME` runs.
+#[cfg(feature = "completions")]
+pub(crate) fn commands() -> BTreeSet<String> {
+    names(&folders())
+}
+
 /// Replaces this process by the program; returns its error only.
 #[cfg(unix)]
 fn start(mut command: Command) -> std::io::Result<ExitCode> {

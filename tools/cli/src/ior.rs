@@ -6,16 +6,18 @@ use spandrel_lab::reference::{dump, json};
 
 use crate::client_args::ClientArgs;
 use crate::common;
-use crate::orb_args::{object, reference_text};
+use crate::naming;
+use crate::orb_args::reference_text;
 
 const EXAMPLES: &str = "\
 Examples:
   spandrel ior IOR:010000000f00000049444c3a...
   spandrel ior corbaloc:iiop:1.2@server.example:2809/NameService
   spandrel ior --json corbaname::server.example#bank/account
+  spandrel ior Bank/alice
   some-server | head -1 | spandrel ior -
 
-A corbaname: and an initial reference (corbaloc:rir:) are resolved first; the options of the ORB are for that.
+A name, a corbaname: and an initial reference (corbaloc:rir:) are resolved first; the options of the ORB are for that.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
@@ -26,7 +28,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The reference, as IOR:, corbaloc: or corbaname:, or - to read it from standard input
+    /// The object: a reference as IOR:, corbaloc: or corbaname:, a name in the naming service, or - to read one of them from
+    /// standard input
     reference: String,
     #[command(flatten)]
     client: ClientArgs,
@@ -42,9 +45,10 @@ impl Args {
         let text = reference_text(&self.reference)?;
         let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         let is_initial = text.get(..13).is_some_and(|start| start.eq_ignore_ascii_case("corbaloc:rir:"));
-        if matches!(&*scheme, "corbaname" | "file") || (is_initial && self.client.has_orb_options()) {
+        let is_name = !naming::is_url(&text);
+        if is_name || matches!(&*scheme, "corbaname" | "file") || (is_initial && self.client.has_orb_options()) {
             let orb = self.client.orb()?;
-            return Ok(ObjectUrl::Ior(object(&orb, &text)?.ior().clone()));
+            return Ok(ObjectUrl::Ior(naming::object(&orb, &text)?.ior().clone()));
         }
         text.parse().context("cannot read the reference")
     }

@@ -189,5 +189,8 @@ pub(crate) fn reference_text(given: &str) -> anyhow::Result<String> {
     }
     let mut text = String::new();
     std::io::stdin().lock().take(MAX_TEXT_OCTETS).read_to_string(&mut text).context("cannot read standard input")?;
-    Ok(text.trim().to_owned())
+    match text.trim() {
+        "" => Err(anyhow::anyhow!("standard input is empty: a reference or a name was expected")),
+        text => Ok(text.to_owned()),
+    }
 }

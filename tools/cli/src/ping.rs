@@ -6,12 +6,14 @@ use spandrel_lab::reference::ping::{self, Settings};
 
 use crate::common::{self, positive_time, time, whole};
 use crate::json::failure;
-use crate::orb_args::{ClientOrbArgs, object, reference_text};
+use crate::naming;
+use crate::orb_args::{ClientOrbArgs, reference_text};
 
 const EXAMPLES: &str = "\
 Examples:
   spandrel ping IOR:010000000f00000049444c3a...
   spandrel ping --count 1 --timeout 0.5 corbaloc:iiop:1.2@server.example:2809/NameService
+  spandrel ping Bank/alice
   spandrel ping --ca authority.pem --json corbaname::server.example#bank/account
 
 Exit codes: 0 the object exists, 1 it does not, or `_non_existent` failed, 2 wrong usage.";
@@ -22,7 +24,8 @@ Exit codes: 0 the object exists, 1 it does not, or `_non_existent` failed, 2 wro
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The reference, as IOR:, corbaloc: or corbaname:, or - to read it from standard input
+    /// The object: a reference as IOR:, corbaloc: or corbaname:, a name in the naming service, or - to read one of them from
+    /// standard input
     reference: String,
     /// Number of rounds
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = whole(1..=u32::MAX))]
@@ -51,7 +54,7 @@ impl Args {
 
     fn ping(&self) -> anyhow::Result<()> {
         let orb = self.orb.orb(self.timeout)?;
-        let object = object(&orb, &reference_text(&self.reference)?)?;
+        let object = naming::object(&orb, &reference_text(&self.reference)?)?;
         let settings = Settings { count: self.count, interval: self.interval };
         let mut printed = Ok(());
         let done = ping::run(&object, &settings, |event| {

@@ -86,3 +86,19 @@ fn an_unknown_command_is_wrong_usage_with_similar_names() {
     let output = Folder::new(&["spandrel", "spandrel-orchestra"]).run(&["orchester"]);
     assert!(stderr(&output).contains("did you mean `orchestra`?"), "{}", stderr(&output));
 }
+
+#[test]
+fn the_arguments_of_an_executable_are_completed_by_itself() {
+    let folder = Folder::new(&["spandrel", "spandrel-hello"]);
+    let completions = |words: &[&str]| {
+        let mut command = Command::new(folder.path("spandrel"));
+        command.env("COMPLETE", "bash").env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_COMP_TYPE", "9");
+        command.env("_CLAP_COMPLETE_SPACE", "false").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+        let output = command.args(["--", "spandrel"]).args(words).output().unwrap();
+        check_code(&output, 0);
+        stdout(&output).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(completions(&["hel"]), ["hello", "help"]);
+    assert_eq!(completions(&["hello", "tr"]), ["tree"]);
+    assert_eq!(completions(&["hello", "ping", "--interv"]), ["--interval"]);
+}

@@ -109,7 +109,8 @@ fn names_are_bound_and_shown(run: &dyn Fn(&str, &[&str]) -> Output, url: &str) {
     let through = fails("list", &["Bank/alice/deep"]);
     let is_named = through.contains("the name leads through an object that is no context (from `alice/deep` on)");
     assert!(is_named || through.contains("CORBA::TRANSIENT") || through.contains("cannot proceed"), "{through}");
-    assert!(fails("bind", &["Bank/new", "nonsense:"]).contains("cannot read the reference"));
+    assert!(fails("bind", &["Bank/new", "IOR:zz"]).contains("cannot read the reference"));
+    assert!(fails("bind", &["Bank/new", "nonsense"]).contains("`nonsense` is not bound"));
     assert!(fails("list", &["None"]).contains("`None` is not bound"));
     assert!(fails("unbind", &["Bank/nobody"]).contains("cannot unbind `Bank/nobody`"));
     assert!(fails("unbind", &["--destroy", "Bank"]).contains("the context is not empty"));
@@ -178,6 +179,24 @@ fn names_beyond_iso_8859_1_are_bound_and_called_by_url() {
     let latin1 = format!("corbaname:{}#caf%e9", services.url.strip_prefix("corbaloc:").unwrap());
     check_code(&spandrel(&["unbind", &latin1]), 0);
     assert_eq!(services.ok("list", &[]).lines().count(), 2);
+}
+
+#[test]
+fn each_command_that_reads_a_reference_reads_a_name() {
+    let services = Services::start();
+    let bank = Bank::open();
+    services.ok("bind", &["Bank", &bank.reference]);
+    services.ok("bind", &["Second", "Bank"]);
+    for name in ["Bank", "Second"] {
+        services.ok("ping", &["--count", "1", name]);
+        assert!(services.ok("ior", &[name]).contains("IDL:Bank/Account:1.0"));
+    }
+    let option = &*services.option[0];
+    for command in ["ping", "ior"] {
+        let missing = spandrel(&[command, "--orb", option, "None"]);
+        check_code(&missing, 1);
+        assert!(stderr(&missing).contains("`None` is not bound"), "{}", stderr(&missing));
+    }
 }
 
 #[test]
@@ -459,6 +478,8 @@ fn names_and_operations_are_completed() {
     completes(&["call", "B"], &["Bank/"]);
     completes(&["call", "Bank/"], &["Bank/ada", "Bank/bob"]);
     completes(&["unbind", "Bank/b"], &["Bank/bob"]);
+    completes(&["ping", "Bank/b"], &["Bank/bob"]);
+    completes(&["ior", "Bank/b"], &["Bank/bob"]);
     completes(&["call", "None/"], &[]);
     let file = bank.file.to_str().unwrap();
     completes(&["call", "--idl", file, "Bank/ada", "own"], &["owner"]);

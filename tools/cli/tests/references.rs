@@ -78,7 +78,7 @@ fn a_reference_is_read_from_standard_input() {
 #[test]
 fn an_invalid_reference_fails_with_the_position() {
     for text in
-        ["IOR:0", "IOR:zz", "IOR:", "ior", "corbaloc:", "corbaloc::[::1", "http://example.com/", "IOR:0100000000000010"]
+        ["IOR:0", "IOR:zz", "IOR:", "corbaloc:", "corbaloc::[::1", "http://example.com/", "IOR:0100000000000010"]
     {
         let output = spandrel(&["ior", text]);
         check_code(&output, 1);

@@ -10,7 +10,7 @@ use spandrel_idl::Model;
 
 use crate::client_args::CallArgs;
 use crate::common;
-use crate::orb_args::object;
+use crate::naming;
 
 /// The initial reference, or else the repository beside the naming service.
 pub(crate) const DEFAULT: &str = "corbaloc:rir:/InterfaceRepository";
@@ -20,7 +20,7 @@ fn resolve(orb: &Orb, url: &str) -> anyhow::Result<ObjectRef> {
     if url == DEFAULT {
         return repository::default_repository(orb).context("cannot find the interface repository");
     }
-    object(orb, url)
+    naming::object(orb, url)
 }
 
 /// A repository to be filled.

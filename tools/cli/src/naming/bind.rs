@@ -7,7 +7,7 @@ use super::Place;
 use crate::client_args::ClientArgs;
 use crate::common;
 use crate::json::JsonObject;
-use crate::orb_args::{object, reference_text};
+use crate::orb_args::reference_text;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,8 +26,8 @@ pub(crate) struct Args {
     /// The name, such as Bank/alice, or corbaname::host#Bank/alice
     #[arg(index = 1)]
     name: String,
-    /// The reference, as IOR:, corbaloc: or corbaname:, or - to read it from standard input; --context without one makes a
-    /// new context
+    /// The object: a reference as IOR:, corbaloc: or corbaname:, another name such as Bank/bob, or - to read one of them from
+    /// standard input; --context without one makes a new context
     #[arg(index = 2, required_unless_present = "context")]
     reference: Option<String>,
     /// Bind a context, which then takes part in longer names
@@ -56,7 +56,7 @@ impl Args {
             None => None, // a new context
             Some(reference) => {
                 let text = reference_text(reference)?;
-                Some(object(&orb, &text)?)
+                Some(super::object(&orb, &text)?)
             }
         };
         if self.parents {
