@@ -29,7 +29,7 @@ pub enum NamingError {
     /// The text is not the string form of a name.
     #[error("`{}` is not a name", spandrel_error::excerpt(name))]
     InvalidName {
-        /// The text.
+        /// The text that the program has given.
         name: String,
         /// The rule that it violates.
         #[source]
@@ -38,7 +38,7 @@ pub enum NamingError {
     /// The name is not bound.
     #[error("`{name}` is not bound: the naming service has no `{missing}`")]
     NotFound {
-        /// The name.
+        /// The name, in its string form.
         name: String,
         /// The rest of the name, from the first component on that is not bound.
         missing: String,
@@ -46,7 +46,7 @@ pub enum NamingError {
     /// A component before the last one is bound to an object that is no naming context.
     #[error("`{name}` cannot be resolved: what is bound before `{rest}` is no naming context")]
     NotContext {
-        /// The name.
+        /// The name, in its string form.
         name: String,
         /// The rest of the name, from that component on.
         rest: String,
@@ -54,7 +54,7 @@ pub enum NamingError {
     /// The naming service could not continue, for example in a context of another service.
     #[error("the naming service could not proceed with `{name}` at `{rest}`")]
     CannotProceed {
-        /// The name.
+        /// The name, in its string form.
         name: String,
         /// The rest of the name, which was not resolved.
         rest: String,
@@ -62,7 +62,7 @@ pub enum NamingError {
     /// A nil reference is bound to the name.
     #[error("`{name}` is bound to a nil reference")]
     Nil {
-        /// The name.
+        /// The name, in its string form.
         name: String,
     },
     /// [`MAX_PUBLISHED`] names are published.
