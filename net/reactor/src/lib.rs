@@ -46,6 +46,7 @@ mod dispatch;
 #[cfg(target_os = "linux")]
 mod forked;
 pub mod framing;
+mod job_pool;
 mod key;
 mod leader_followers;
 mod log_limit;
@@ -75,6 +76,7 @@ pub use connector::{Backoff, Client, Connector, GaveUp};
 pub use demux::{Backend, Trigger};
 #[cfg(target_os = "linux")]
 pub use forked::ForkedProcesses;
+pub use job_pool::{JobPool, TooManyJobs};
 pub use key::HandlerId;
 pub use log_limit::{LogLimit, Unlogged};
 pub use options::{Options, ThreadStrategy};

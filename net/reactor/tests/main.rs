@@ -4,6 +4,7 @@ mod acceptor;
 mod connector;
 mod decoding;
 mod framing;
+mod job_pool;
 mod limits;
 #[cfg(proactor)]
 mod proactor;
