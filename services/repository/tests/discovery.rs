@@ -27,7 +27,7 @@ fn an_object_is_called_without_idl() {
     let bank = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).take_args(&mut args).expect("an option");
     let bank = bank.build().expect("an ORB");
     let deposit = |_: &DescribedCall<'_>, list: &mut NvList| -> Result<Any, RequestError> {
-        Ok(Any::new((list.extract::<i64>(0)? + 1)).expect("a value"))
+        Ok(Any::new(list.extract::<i64>(0)? + 1).expect("a value"))
     };
     let account = DescribedServant::described(idl.interface("Bank::Account").expect("an interface"), deposit);
     let account = Poa::root(&bank).expect("the adapter").activate(account).expect("an object");

@@ -388,7 +388,7 @@ fn outcomes_and_exceptions_are_json() {
         NamedValue::new("how", ArgMode::InOut, DynAny::from_text(&colour(), "green").unwrap().to_any().unwrap()),
         NamedValue::new("no\"te", ArgMode::Out, Any::new("hi").unwrap()),
     ];
-    let outcome = Outcome { result: Any::new((1_i64 << 60)).unwrap(), outs };
+    let outcome = Outcome { result: Any::new(1_i64 << 60).unwrap(), outs };
     let json = outcome.to_json().unwrap();
     assert_eq!(json, r#"{"result":"1152921504606846976","out":{"how":"green","no\"te":"hi"}}"#);
     let void = Any::write(TypeCode::VOID, |_| Ok(())).unwrap();
