@@ -17,7 +17,7 @@ struct Counter {
 impl TellerServant for Counter {
     fn open(&self, owner: &str) -> Result<Option<Account>, OpenError> {
         let servant = AccountSkeleton::new(Purse { owner: owner.to_owned(), cents: Mutex::new(0) });
-        let object = self.poa.activate(servant).map_err(SystemException::from)?;
+        let object = self.poa.activate(servant)?;
         Ok(Some(Account::unchecked_narrow(&object)))
     }
 }

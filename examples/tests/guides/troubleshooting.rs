@@ -14,9 +14,11 @@ use spandrel_test_support::free_port;
 use super::{BuyError, Fixture, Market, MarketServant, MarketSkeleton, Shop, Trade, idl::exchange::Feed};
 
 type Made = Result<String, Box<dyn Error>>;
+/// The heading on the page, and what makes the symptom.
+type Symptom = (&'static str, fn() -> Made);
 
 /// The symptoms in the order of the page.
-const SYMPTOMS: [(&str, fn() -> Made); 20] = [
+const SYMPTOMS: [Symptom; 20] = [
     ("The server does not run", the_server_does_not_run),
     ("The object is unknown to its server", the_object_is_unknown),
     ("A call waits, and ends at its time limit", the_manager_holds),
@@ -221,7 +223,7 @@ fn the_text_cannot_be_sent() -> Made {
 }
 
 fn the_any_has_another_type() -> Made {
-    message(Any::new(&"gold".to_owned())?.extract::<i32>())
+    message(Any::new("gold".to_owned())?.extract::<i32>())
 }
 
 fn policies_clash() -> Made {

@@ -1,8 +1,6 @@
 //! The executable of the implementation repository: glue of command line, commands and service.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;

@@ -37,7 +37,7 @@ fn sets_survive_a_restart_with_their_constraints_modes_and_references() {
     other.delete_property("gone").unwrap();
     // A value with a reference, and one of any type.
     let reference = ObjectRef::from(other.clone());
-    other.define_property("self", &Any::new(&Some(reference.clone())).unwrap()).unwrap();
+    other.define_property("self", &Any::new(Some(reference.clone())).unwrap()).unwrap();
     let texts = [set.to_string(), other.to_string()];
     service.stop().unwrap();
     orb.shutdown().unwrap();

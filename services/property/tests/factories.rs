@@ -36,7 +36,7 @@ fn a_set_has_the_types_and_properties_that_it_allows() {
     let types = constrained(&served, &[TypeCode::LONG, TypeCode::STRING], &[]);
     types.define_property("a", &long(1)).unwrap();
     types.define_property("b", &text("x")).unwrap();
-    let wrong = types.define_property("c", &Any::new(&true).unwrap()).unwrap_err();
+    let wrong = types.define_property("c", &Any::new(true).unwrap()).unwrap_err();
     assert!(matches!(wrong, DefinePropertyError::UnsupportedTypeCode(_)), "{wrong}");
     assert_eq!(types.get_allowed_property_types().unwrap(), [TypeCode::LONG, TypeCode::STRING]);
     assert!(types.get_allowed_properties().unwrap().is_empty());

@@ -52,11 +52,11 @@ impl Drop for Served {
 }
 
 pub(crate) fn long(number: i32) -> Any {
-    Any::new(&number).unwrap()
+    Any::new(number).unwrap()
 }
 
 pub(crate) fn text(text: &str) -> Any {
-    Any::new(&text.to_owned()).unwrap()
+    Any::new(text.to_owned()).unwrap()
 }
 
 pub(crate) fn property(name: &str, value: Any) -> Property {

@@ -120,7 +120,14 @@ fn replies_and_arguments_of_another_idl_are_told_as_such() {
 
     let server = Server::start();
     let target = client(&server.ior());
-    let outcome = target.as_object().invoke::<(), SystemException>("add", |out| Ok(out.u32(1)), |_| Ok(()));
+    let outcome = target.as_object().invoke::<(), SystemException>(
+        "add",
+        |out| {
+            out.u32(1);
+            Ok(())
+        },
+        |_| Ok(()),
+    );
     let parts = ["the message ended inside a value", "`add` of 127.0.0.1:"];
     assert_told(&outcome.unwrap_err(), SystemExceptionKind::Marshal, ids::MARSHAL_TRUNCATED, &parts);
 }

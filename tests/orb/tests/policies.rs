@@ -407,7 +407,7 @@ fn create_policy_accepts_the_standards_values() {
     assert_eq!(of(32, &time).unwrap().value(), Some(&RelativeRoundtripTimeoutPolicy(limit)));
     assert_eq!(of(0x5441_0008, &time).unwrap().value(), Some(&ConnectionTimeoutPolicy(limit)));
     let epoch = UtcT { time: 0x01b2_1dd2_1381_4000, ..UtcT::default() };
-    let point = Any::new(&epoch).unwrap();
+    let point = Any::new(epoch).unwrap();
     assert_eq!(of(28, &point).unwrap().value(), Some(&RequestEndTimePolicy(SystemTime::UNIX_EPOCH)));
     assert_eq!(of(30, &point).unwrap().value(), Some(&ReplyEndTimePolicy(SystemTime::UNIX_EPOCH)));
     let text = "cannot create a policy of type 23 (REBIND_POLICY_TYPE) from the short 3: the value is invalid for this \

@@ -9,7 +9,7 @@ fn default_value(type_code: &TypeCode) -> DynAny {
 }
 
 fn long(value: i32) -> DynAny {
-    DynAny::new(&Any::new(&value).unwrap()).unwrap()
+    DynAny::new(&Any::new(value).unwrap()).unwrap()
 }
 
 fn text(value: &str) -> DynAny {

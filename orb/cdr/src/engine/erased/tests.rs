@@ -21,7 +21,7 @@ fn arguments_are_lent_from_the_message() {
         Value::sequence(&texts),
         Value::coded(&1.5f64),
     ]);
-    let input = Decoder::new(&message, Wire::default());
+    let mut input = Decoder::new(&message, Wire::default());
     type All<'m> = (u16, Cow<'m, str>, Cow<'m, [u8]>, Vec<String>, f64);
     let serve = |(number, text, octets, texts, real): &mut All<'_>| {
         assert!(matches!(text, Cow::Borrowed("text")));
@@ -29,11 +29,11 @@ fn arguments_are_lent_from_the_message() {
         texts.push(format!("{number} {real}"));
         std::mem::take(texts)
     };
-    let kept = upcall(serve, |upcall| upcall.run(&input));
+    let kept = upcall(serve, |upcall| upcall.run(&mut input));
     assert_eq!(kept, Ok(vec!["a".into(), "b".into(), "7 1.5".into()]));
     for len in 0..message.len() {
-        let input = Decoder::new(&message[..len], Wire::default());
-        let refused = upcall(|_: &mut All<'_>| panic!("the input is truncated"), |upcall| upcall.run(&input));
+        let mut input = Decoder::new(&message[..len], Wire::default());
+        let refused = upcall(|_: &mut All<'_>| panic!("the input is truncated"), |upcall| upcall.run(&mut input));
         assert!(refused.is_err());
     }
 }
@@ -43,9 +43,9 @@ fn arguments_may_have_any_size() {
     fn sum<const N: usize>() {
         let numbers: [i64; N] = std::array::from_fn(|nth| nth as i64);
         let message = octets(&[Value::text("text"), Value::of(&numbers)]);
-        let input = Decoder::new(&message, Wire::default());
+        let mut input = Decoder::new(&message, Wire::default());
         let serve = |(text, numbers): &mut (String, [i64; N])| (std::mem::take(text), numbers.iter().sum::<i64>());
-        let served = upcall(serve, |upcall| upcall.run(&input));
+        let served = upcall(serve, |upcall| upcall.run(&mut input));
         assert_eq!(served, Ok(("text".to_owned(), numbers.iter().sum())));
     }
     sum::<1>();
@@ -60,9 +60,9 @@ fn arguments_may_have_any_size() {
 fn arguments_are_dropped_after_a_panic_of_the_servant() {
     let message = octets(&[Value::text("text")]);
     let caught = std::panic::catch_unwind(|| {
-        let input = Decoder::new(&message, Wire::default());
+        let mut input = Decoder::new(&message, Wire::default());
         let serve = |(text,): &mut (String,)| assert_eq!(text, "another", "a servant fails");
-        upcall(serve, |upcall| upcall.run(&input))
+        upcall(serve, |upcall| upcall.run(&mut input))
     });
     assert!(caught.is_err()); // and Miri finds no leak
 }
