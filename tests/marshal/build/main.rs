@@ -68,7 +68,7 @@ fn age(file: &Path) -> io::Result<()> {
 }
 
 fn settings(variant: &str, definitions: &[Definition]) -> spandrel_build::Builder {
-    let settings = spandrel_build::configure().asynchronous_client(false);
+    let settings = spandrel_build::configure().asynchronous_client(false).portability_warnings(false);
     match variant {
         "padded" => settings.pad_all(),
         "mixed" => {
