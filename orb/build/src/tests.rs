@@ -621,8 +621,8 @@ fn an_external_name_is_that_of_one_file() {
 fn idl_that_omniidl_does_not_read_is_a_warning_unless_that_is_switched_off() {
     let idl = "exception E {}; interface I { attribute long a setraises (E); };";
     let package = Package::new(&[("a.idl", idl)]);
-    let told = package.compile(configure(), &["a.idl"]).expect("correct IDL");
-    assert!(told.contains("cargo:warning=") && told.contains("setraises"), "{told}");
-    let told = package.compile(configure().portability_warnings(false), &["a.idl"]).expect("correct IDL");
-    assert!(!told.contains("cargo:warning="), "{told}");
+    let warnings = package.compile(configure(), &["a.idl"]).expect("correct IDL");
+    assert!(warnings.contains("cargo:warning=") && warnings.contains("setraises"), "{warnings}");
+    let warnings = package.compile(configure().portability_warnings(false), &["a.idl"]).expect("correct IDL");
+    assert!(!warnings.contains("cargo:warning="), "{warnings}");
 }

@@ -93,6 +93,14 @@ struct Reported;
 type Parsed<T> = Result<T, Reported>;
 
 impl Parser<'_> {
+    /// Warns of a construct that other compilers do not read, if such warnings are wanted.
+    fn not_portable(&mut self, construct: &'static str, since: &str, span: Span) {
+        let warning = self.portability.as_mut().and_then(|portability| portability.check(construct, since, span));
+        if let Some(warning) = warning {
+            self.report(warning);
+        }
+    }
+
     fn peek(&self) -> Option<Token> {
         self.tokens.get(self.next).copied()
     }

@@ -11,6 +11,7 @@ mod close_state;
 mod closing;
 pub(crate) mod dispatch_queue;
 mod ensure_reading;
+mod held_replies;
 mod late_octets;
 pub(crate) mod link;
 mod monitored;

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use super::Parser;
 use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, Span};
 
@@ -11,16 +10,15 @@ use crate::source::{FileId, Span};
 #[derive(Debug, Default)]
 pub(super) struct Portability(BTreeSet<&'static str>);
 
-impl Parser<'_> {
-    /// Warns at the first use of a construct in the main file; `since` is the version of IDL that introduced it.
-    pub(super) fn not_portable(&mut self, construct: &'static str, since: &str, span: Span) {
-        let Some(portability) = &mut self.portability else { return };
-        if span.file != FileId(0) || !portability.0.insert(construct) {
-            return;
+impl Portability {
+    /// The warning at the first use of a construct in the main file; `since` is the version of IDL that introduced it.
+    pub(super) fn check(&mut self, construct: &'static str, since: &str, span: Span) -> Option<Diagnostic> {
+        if span.file != FileId(0) || !self.0.insert(construct) {
+            return None;
         }
         let warning = Diagnostic::warning(format!("omniORB's IDL compiler does not read {construct}"))
             .at(span, "here first")
             .note(format!("{since} has them; without such compilers, switch the warning off (--no-portability)"));
-        self.report(warning);
+        Some(warning)
     }
 }

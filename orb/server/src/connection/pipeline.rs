@@ -1,29 +1,7 @@
-//! Pipelined requests: whole requests that one read has brought are served in turn, and their replies leave in one
-//! write.
-//!
-//! While a further whole request is in memory, the thread that reads corks the link, which then holds short replies.
-//! The held replies leave
-//!
-//! - in the upcall of the last request that is in memory, with its reply;
-//! - before an upcall of an operation that is not known to be [quick](QuickOperations), 200 µs after the first of them,
-//!   and beyond 16 KiB;
-//! - before a call that the servant makes (`held_replies` of `spandrel-orb`), a request of this side over the
-//!   connection, and CloseConnection;
-//! - when the [monitor](crate::monitor) first looks at the upcall, so that an operation which is slow for the first time
-//!   delays them by one of its intervals.
-//!
-//! While replies are held, the connection is not idle, and begins no other request than the next one from memory. A
-//! connection with one call at a time has none of this: it costs a load of an atomic and a look at the length of the
-//! buffer.
+//! The state of a connection whose requests come in a pipeline. [`held_replies`](super::held_replies) describes what is
+//! done with it.
 
-use spandrel_orb::internal::held_replies::{self, HeldReplies};
-use spandrel_sync::{
-    atomic::{AtomicU8, AtomicU32, Ordering},
-    time::Instant,
-};
-
-use super::{ServerConnection, link::SendProgress};
-use crate::quick_operations::QuickOperations;
+use spandrel_sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// The last request that was read was alone.
 const ALONE: u8 = 0;
@@ -58,7 +36,14 @@ impl Pipeline {
         }
     }
 
-    fn has_further(&self) -> bool {
+    /// Whether the last request that was read is one of several.
+    #[inline]
+    pub(super) fn is_active(&self) -> bool {
+        self.position.load(Ordering::Relaxed) != ALONE
+    }
+
+    /// Whether a further whole request is in memory.
+    pub(super) fn has_further(&self) -> bool {
         self.position.load(Ordering::Relaxed) == HAS_FURTHER
     }
 
@@ -67,90 +52,19 @@ impl Pipeline {
         self.corks.load(Ordering::SeqCst) != 0
     }
 
+    /// Counts a thread that corks the link, in an accepted upcall.
+    pub(super) fn enter(&self) {
+        self.corks.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Ends the count of a thread that has uncorked it.
+    pub(super) fn leave(&self) {
+        self.corks.fetch_sub(1, Ordering::SeqCst);
+    }
+
     /// Counts a thread that uncorks for another one, if replies may be held.
-    fn join(&self) -> bool {
+    pub(super) fn join(&self) -> bool {
         let more = |corks: u32| if corks == 0 { None } else { Some(corks + 1) };
         self.corks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
-    }
-}
-
-/// An upcall among several.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PipelinedUpcall {
-    /// The hash of the operation's name.
-    operation: u32,
-    begin: Instant,
-}
-
-impl ServerConnection {
-    /// Prepares the upcall of this step, if its request is one of several.
-    #[inline]
-    pub(super) fn begin_pipelined(&self, upcall: u64, operation: &str) -> Option<PipelinedUpcall> {
-        let is_alone = self.pipeline.position.load(Ordering::Relaxed) == ALONE;
-        if is_alone { None } else { Some(self.begin_one_of_several(upcall, operation)) }
-    }
-
-    #[cold]
-    fn begin_one_of_several(&self, upcall: u64, operation: &str) -> PipelinedUpcall {
-        let pipelined = PipelinedUpcall { operation: QuickOperations::hash(operation), begin: Instant::now() };
-        if !self.resources.quick_operations.contains(pipelined.operation) {
-            self.end_pipeline();
-        }
-        // Also if it is not quick: its time does not include the writing of its own reply.
-        if self.pipeline.has_further() || self.pipeline.is_corked() {
-            if held_replies::record(&self.weak_self) {
-                self.pipeline.corks.fetch_add(1, Ordering::SeqCst);
-            }
-            self.go_on_writing(self.link.cork(pipelined.begin, || self.reader_role.word().count() == upcall));
-        }
-        pipelined
-    }
-
-    /// Ends the upcall of this step. Sends the replies that are held, unless it was quick and this thread serves a further
-    /// request next.
-    #[cold]
-    pub(super) fn end_pipelined(&self, upcall: u64, pipelined: PipelinedUpcall) {
-        let is_quick = self.resources.quick_operations.record(pipelined.operation, pipelined.begin.elapsed());
-        let still_reads = self.reader_role.word().count() == upcall;
-        if !(is_quick && still_reads && self.pipeline.has_further()) {
-            self.end_pipeline();
-        }
-    }
-
-    /// Sends the replies that this thread holds, if it holds any.
-    #[inline]
-    pub(super) fn end_pipeline(&self) {
-        if held_replies::forget(&self.weak_self) {
-            self.uncork();
-        }
-    }
-
-    /// Sends the replies that the thread of the long upcall holds, and holds none for the rest of that upcall.
-    pub(super) fn end_holding(&self) {
-        if self.pipeline.join() {
-            self.uncork();
-        }
-    }
-
-    #[cold]
-    fn uncork(&self) {
-        self.go_on_writing(self.link.uncork());
-        self.pipeline.corks.fetch_sub(1, Ordering::SeqCst);
-        // Checked afterwards: a thread that began to close meanwhile found replies held.
-        if self.reader_role.word().is_closing() {
-            self.send_close_when_idle();
-        }
-    }
-
-    fn go_on_writing(&self, progress: SendProgress) {
-        if progress == SendProgress::InPart {
-            self.write_later();
-        }
-    }
-}
-
-impl HeldReplies for ServerConnection {
-    fn send_held(&self) {
-        self.uncork();
     }
 }

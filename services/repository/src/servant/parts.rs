@@ -16,29 +16,29 @@ use crate::records::records::{Body, Branch, Direction, Factory, InterfaceFlavor,
 use crate::types::derives;
 
 impl Core {
-    pub(super) fn members(&self, model: &Model, given: &[StructMember]) -> Outcome<Vec<Member>> {
-        check_distinct(given.iter().map(|it| &it.name))?;
-        let members = given.iter().map(|StructMember { name, type_def, .. }| {
+    pub(super) fn members(&self, model: &Model, descriptions: &[StructMember]) -> Outcome<Vec<Member>> {
+        check_distinct(descriptions.iter().map(|it| &it.name))?;
+        let members = descriptions.iter().map(|StructMember { name, type_def, .. }| {
             Ok(Member { name: name.clone(), r#type: self.type_number(model, type_def.as_ref())? })
         });
         members.collect()
     }
 
-    pub(super) fn branches(&self, model: &Model, given: &[UnionMember]) -> Outcome<Vec<Branch>> {
+    pub(super) fn branches(&self, model: &Model, descriptions: &[UnionMember]) -> Outcome<Vec<Branch>> {
         // A branch of several labels is as many members of one name, one after the other.
-        let mut names: Vec<&String> = given.iter().map(|it| &it.name).collect();
+        let mut names: Vec<&String> = descriptions.iter().map(|it| &it.name).collect();
         names.dedup();
         check_distinct(names)?;
-        let branches = given.iter().map(|UnionMember { name, label, type_def, .. }| {
+        let branches = descriptions.iter().map(|UnionMember { name, label, type_def, .. }| {
             let r#type = self.type_number(model, type_def.as_ref())?;
             Ok(Branch { name: name.clone(), label: label.clone(), r#type })
         });
         branches.collect()
     }
 
-    pub(super) fn parameters(&self, model: &Model, given: &[ParameterDescription]) -> Outcome<Vec<Parameter>> {
-        check_distinct(given.iter().map(|it| &it.name))?;
-        let parameters = given.iter().map(|ParameterDescription { name, type_def, mode, .. }| {
+    pub(super) fn parameters(&self, model: &Model, descriptions: &[ParameterDescription]) -> Outcome<Vec<Parameter>> {
+        check_distinct(descriptions.iter().map(|it| &it.name))?;
+        let parameters = descriptions.iter().map(|ParameterDescription { name, type_def, mode, .. }| {
             let mode = match mode {
                 ParameterMode::ParamIn => Direction::DirectionIn,
                 ParameterMode::ParamOut => Direction::DirectionOut,
@@ -49,9 +49,9 @@ impl Core {
         parameters.collect()
     }
 
-    pub(super) fn factories(&self, model: &Model, given: &[ExtInitializer]) -> Outcome<Vec<Factory>> {
-        check_distinct(given.iter().map(|it| &it.name))?;
-        let factories = given.iter().map(|ExtInitializer { members, exceptions, name }| {
+    pub(super) fn factories(&self, model: &Model, descriptions: &[ExtInitializer]) -> Outcome<Vec<Factory>> {
+        check_distinct(descriptions.iter().map(|it| &it.name))?;
+        let factories = descriptions.iter().map(|ExtInitializer { members, exceptions, name }| {
             let members = self.members(model, members)?;
             Ok(Factory { name: name.clone(), members, exceptions: described_exceptions(model, exceptions)? })
         });
@@ -85,8 +85,8 @@ pub(super) fn is_exception(content: &Body) -> bool {
 }
 
 /// Exceptions by their repository ids.
-pub(super) fn described_exceptions(model: &Model, given: &[ExceptionDescription]) -> Outcome<Vec<Number>> {
-    let numbers = given.iter().map(|it| {
+pub(super) fn described_exceptions(model: &Model, descriptions: &[ExceptionDescription]) -> Outcome<Vec<Number>> {
+    let numbers = descriptions.iter().map(|it| {
         let found = model.by_id(&it.id).filter(|number| model.get(*number).is_some_and(|it| is_exception(&it.content)));
         found.ok_or_else(|| bad_param(0, format!("the repository has no exception `{}`", it.id)))
     });

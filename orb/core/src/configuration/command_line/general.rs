@@ -400,7 +400,8 @@ option_table! {
 /// Sets the options of a site.
 #[cfg(feature = "site")]
 fn site(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, ValueError> {
-    crate::Site::of_option(value).and_then(|site| builder.site(&site)).map_err(ValueError::Site)
+    let configured = crate::Site::of_option(value).and_then(|site| builder.site(&site));
+    configured.map_err(|error| ValueError::Other(Box::new(error.into())))
 }
 
 /// Refuses the option: this program cannot read files of sites.

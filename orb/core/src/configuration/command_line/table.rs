@@ -35,8 +35,7 @@ impl OrbOption {
                 InitError::BadValue { option: option.to_owned(), value: value.to_owned(), expected }
             }
             ValueError::Endpoint(error) => error.into(),
-            #[cfg(feature = "site")]
-            ValueError::Site(error) => error.into(),
+            ValueError::Other(error) => *error,
         })
     }
 }
@@ -61,9 +60,8 @@ pub(super) enum ValueError {
     Expected(&'static str),
     /// One of the endpoints is malformed.
     Endpoint(EndpointError),
-    /// The site cannot be used.
-    #[cfg(feature = "site")]
-    Site(crate::SiteError),
+    /// What the value names cannot be used.
+    Other(Box<InitError>),
 }
 
 impl From<&'static str> for ValueError {
