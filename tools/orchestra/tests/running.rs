@@ -1,7 +1,8 @@
 //! A naming service in this process, and agents in processes of their own.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -45,7 +46,9 @@ impl Site {
 
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
-        fs::write(&path, text).unwrap();
+        // Readable by its owner alone, as a private key has to be.
+        let mut file = fs::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
         path
     }
 
