@@ -90,7 +90,15 @@ impl Problem {
     #[must_use]
     pub fn of_system_exception(exception: &SystemException) -> Self {
         let status = status_of(exception.kind());
-        let mut problem = Self::new(status, exception.to_string());
+        let text = match exception.public_detail() {
+            // The rest, such as the rule of the policy that denies a request, is for the log of this process.
+            Some(public) => {
+                let plain = SystemException::new(exception.kind(), exception.minor(), exception.completed());
+                plain.with_detail(public.to_owned()).to_string()
+            }
+            None => exception.to_string(),
+        };
+        let mut problem = Self::new(status, text);
         // The title says what happened, the explanation why.
         if let Some(cause) = std::error::Error::source(exception) {
             problem = problem.caused_by(cause);
