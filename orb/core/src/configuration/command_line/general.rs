@@ -406,6 +406,8 @@ fn site(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, ValueError> {
 
 /// Refuses the option: this program cannot read files of sites.
 #[cfg(not(feature = "site"))]
-fn site(_: OrbBuilder, _: &str) -> Result<OrbBuilder, ValueError> {
-    Err("nothing: the program was built without the feature `site`".into())
+fn site(_: OrbBuilder, value: &str) -> Result<OrbBuilder, ValueError> {
+    let expected = "nothing: the program was built without the feature `site`";
+    let error = crate::InitError::BadValue { option: "-ORBSite".to_owned(), value: value.to_owned(), expected };
+    Err(ValueError::Other(Box::new(error)))
 }
