@@ -34,6 +34,11 @@ pub mod adapter_references {
     };
 }
 
+/// Replies that a thread holds while it serves the requests behind theirs.
+pub mod held_replies {
+    pub use crate::servant_side::held_replies::{HeldReplies, forget, record};
+}
+
 /// The deadline of a request, and of the calls that its servant makes.
 pub mod request_deadlines {
     pub use crate::policy::request_deadlines::{InheritedDeadline, RequestDeadline, inherited};

@@ -16,8 +16,3 @@ pub mod cancellation {
 pub mod nesting {
     pub use crate::call::invocation::nesting::{NestedWait, NestedWork, join, nests};
 }
-
-/// Replies that a thread holds while it serves the requests behind theirs.
-pub mod held_replies {
-    pub use crate::servant_side::held_replies::{HeldReplies, forget, record};
-}

@@ -157,7 +157,7 @@ impl dyn Servant {
         }
     }
 
-    /// As [`downcast`](Self::downcast), of a borrowed servant.
+    /// As `downcast`, of a borrowed servant.
     pub fn downcast_ref<T: Servant + 'static>(&self) -> Option<&T> {
         <Self as AnyServant>::as_any(self).downcast_ref()
     }
