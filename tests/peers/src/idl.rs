@@ -29,6 +29,13 @@ const CORPUS: &[&str] = &[
     "examples",
 ];
 
+/// The folder with the files that an example of another folder includes.
+const INCLUDED: &str = "examples/bank";
+
+fn included() -> String {
+    format!("-I{}", workspace::root().join(INCLUDED).display())
+}
+
 /// The result of the comparison.
 #[derive(Debug, Default)]
 struct Report {
@@ -136,7 +143,7 @@ pub(crate) fn omniidl_lines(file: &Path) -> Result<Lines> {
     let mut command = Command::new("omniidl");
     command
         .arg(format!("-p{}", workspace::root().join("peers/omniorb").display()))
-        .args(["-bmodel", &format!("-I{SHIPPED}"), &format!("-I{SHIPPED}/COS")])
+        .args(["-bmodel", &format!("-I{SHIPPED}"), &format!("-I{SHIPPED}/COS"), &included()])
         .arg(file)
         .env("PYTHONDONTWRITEBYTECODE", "1");
     let out = command.output().context("cannot start omniidl")?;
@@ -148,7 +155,15 @@ pub(crate) fn omniidl_lines(file: &Path) -> Result<Lines> {
 
 /// The lines of our front end.
 pub(crate) fn spandrel_lines(file: &Path) -> Result<Lines> {
-    lines(&compiler().args(["--dump", "text"]).args(shipped()).arg(file).output().context("cannot start spandrel")?)
+    lines(
+        &compiler()
+            .args(["--dump", "text"])
+            .args(shipped())
+            .arg(included())
+            .arg(file)
+            .output()
+            .context("cannot start spandrel")?,
+    )
 }
 
 fn lines(out: &Output) -> Result<Lines> {
