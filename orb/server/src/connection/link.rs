@@ -189,14 +189,15 @@ impl Link {
 
     /// Writes the held replies behind the queued ones.
     fn write_held(&self, writer: &mut MutexGuard<'_, ReplyQueue>) -> SendProgress {
-        if !writer.queue_held() {
+        if !writer.holds() {
             return SendProgress::Whole;
         }
         if writer.is_writing {
+            writer.queue_held();
             self.is_blocked.store(true, Ordering::SeqCst);
             return SendProgress::Whole;
         }
-        match writer.write_ready(&*self.transport, || {}) {
+        match writer.write_held(&*self.transport) {
             Ok(true) => {
                 if self.is_blocked.load(Ordering::SeqCst) {
                     self.unblock(writer);

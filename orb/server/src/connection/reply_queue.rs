@@ -5,6 +5,7 @@
 //! decides how long they may wait.
 
 use std::{
+    cell::Cell,
     collections::VecDeque,
     io::{self, IoSlice},
 };
@@ -12,11 +13,16 @@ use std::{
 use spandrel_cdr::Encoder;
 use spandrel_connection::SendHalf;
 use spandrel_giop::{CompletionStatus, Fragments, SystemException};
-use spandrel_sync::{Arc, time::Instant};
+use spandrel_sync::{Arc, thread_local, time::Instant};
 use spandrel_transport::{Charge, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, is_timeout};
 
 /// The most octets of replies that are held.
 const MAX_HELD: usize = 16 << 10;
+
+thread_local! {
+    /// The thread's block for held replies, while it holds none.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// Messages that wait to be written on one connection.
 #[derive(Debug, Default)]
@@ -76,7 +82,7 @@ impl ReplyQueue {
             Some(held) => held,
             none => {
                 let Ok(charge) = Charge::new(account, MAX_HELD) else { return false };
-                none.insert(HeldReplies { octets: Vec::new(), since: Instant::now(), charge })
+                none.insert(HeldReplies { octets: SPARE.with(Cell::take), since: Instant::now(), charge })
             }
         };
         message.with_slices(0, |slices| slices.iter().for_each(|slice| held.octets.extend_from_slice(slice)));
@@ -93,12 +99,44 @@ impl ReplyQueue {
         self.held.take().map_or_else(Vec::new, |held| held.octets)
     }
 
-    /// Queues the held replies. Returns whether there are any.
-    pub(crate) fn queue_held(&mut self) -> bool {
-        let Some(HeldReplies { octets, mut charge, .. }) = self.held.take() else { return false };
-        charge.reduce_to(octets.len());
-        self.push(QueuedMessage { octets, written: 0, _charge: charge });
-        true
+    /// Whether replies are held.
+    pub(crate) fn holds(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Writes what the transport takes of the queued messages and of the held replies behind them, and queues the rest.
+    /// Returns whether nothing is left.
+    ///
+    /// # Errors
+    /// Errors of the transport. Nothing further can be written after one.
+    pub(crate) fn write_held(&mut self, transport: &dyn ReactorTransport) -> io::Result<bool> {
+        if self.queued.is_empty()
+            && let Some(HeldReplies { mut octets, mut charge, .. }) = self.held.take()
+        {
+            let written = match transport.try_send(&octets) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                sent => sent?,
+            };
+            if written == octets.len() {
+                octets.clear();
+                SPARE.with(|spare| spare.set(octets));
+                return Ok(true);
+            }
+            charge.reduce_to(octets.len());
+            self.push(QueuedMessage { octets, written, _charge: charge });
+            return Ok(false);
+        }
+        self.queue_held();
+        self.write_ready(transport, || {})
+    }
+
+    /// Queues the held replies.
+    pub(crate) fn queue_held(&mut self) {
+        if let Some(HeldReplies { octets, mut charge, .. }) = self.held.take() {
+            charge.reduce_to(octets.len());
+            self.push(QueuedMessage { octets, written: 0, _charge: charge });
+        }
     }
 
     /// Removes the next message, for a thread that writes without the lock.
