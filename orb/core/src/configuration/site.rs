@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use spandrel_error::excerpt;
+use spandrel_error::{closest, excerpt};
 
 use crate::{InitError, OrbBuilder};
 
@@ -22,9 +22,6 @@ pub(super) const SITE_VARIABLE: &str = "SPANDREL_SITE";
 
 /// The largest file of sites that is read, in octets.
 const MAX_OCTETS: u64 = 1 << 20;
-
-/// The least similarity, between 0 and 1, of a name that is suggested for another one.
-const SIMILAR: f64 = 0.6;
 
 /// A named configuration of an ORB: initial references, files of TLS, a policy, and options.
 ///
@@ -262,12 +259,12 @@ impl OrbBuilder {
     }
 }
 
-/// `: did you mean …?`, if one of the names is similar.
+/// `: did you mean …?`, if one of the names is equal or near enough.
 fn did_you_mean<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> String {
-    let similarity = |candidate: &str| strsim::normalized_damerau_levenshtein(name, candidate);
-    let best = candidates.map(|candidate| (similarity(candidate), candidate)).max_by(|a, b| a.0.total_cmp(&b.0));
-    best.filter(|(similarity, _)| *similarity >= SIMILAR)
-        .map_or_else(String::new, |(_, best)| format!(": did you mean `{}`?", excerpt(best)))
+    let candidates: Vec<&str> = candidates.collect();
+    let equal = candidates.iter().copied().find(|candidate| *candidate == name);
+    let hint = |best: &str| format!(": did you mean `{}`?", excerpt(best));
+    equal.or_else(|| closest(name, candidates)).map_or_else(String::new, hint)
 }
 
 /// The text of a file of bounded length.
