@@ -133,7 +133,7 @@ impl Identity {
 }
 
 impl fmt::Display for Identity {
-    /// What names the peer to people: the common name of its certificate or one of its other names, its token, its
+    /// The text that names the peer to people: the common name of its certificate or one of its other names, its token, its
     /// user, or that it has shown none of these.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.common_name.as_ref().or(self.dns_names.first()).or(self.uri_names.first());

@@ -76,7 +76,7 @@ struct Parser<'a> {
     /// Items for the current scope: pragmas that have been passed, and names of incomplete definitions.
     pending: Vec<Item>,
     depth: usize,
-    /// What was reported as not portable, if that is to be reported.
+    /// The constructs that were reported as not portable, if such reports are wanted.
     portability: Option<Portability>,
     /// Whether the parser is in the bound of a `sequence<…>` or `string<…>`, where `>>` closes and does not
     /// shift.

@@ -137,7 +137,7 @@ pub struct FileSystem {
     names: RefCell<HashMap<Identity, PathBuf>>,
 }
 
-/// What all paths of one file have in common: device and inode on Unix, the canonical path elsewhere.
+/// The identity that all paths of one file share: device and inode on Unix, the canonical path elsewhere.
 #[cfg(unix)]
 type Identity = (u64, u64);
 #[cfg(not(unix))]

@@ -1,4 +1,4 @@
-//! What a client is told of system exceptions: the operation, the object and the reason, without options.
+//! The texts that a client gets with system exceptions: the operation, the object and the reason, without options.
 
 use std::{
     fmt::Debug,

@@ -25,7 +25,7 @@ const BOUND: Duration = Duration::from_secs(10);
 /// Octets that a peer writes at once.
 const BLOCK: usize = 64 * 1024;
 
-/// What the peer does from the first connection to its end.
+/// The behaviour of the peer from the first connection to its end.
 #[derive(Clone, Copy, Debug)]
 enum Peer {
     /// Sends one-ways without end.

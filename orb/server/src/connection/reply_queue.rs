@@ -1,4 +1,4 @@
-//! Replies that the transport does not take at once.
+//! Replies that the transport does not take at once, and short ones that are held to be written together.
 //!
 //! They are charged against the memory limits of their connection and of the server before they are kept.
 //! [`Link`](super::link::Link) decides which thread writes them. The [monitor](crate::monitor)

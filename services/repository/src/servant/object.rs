@@ -27,7 +27,7 @@ pub(super) struct Object<'r> {
 }
 
 impl<'r> Object<'r> {
-    /// What distinguishes the definition from others of its kind.
+    /// The part of the definition that distinguishes it from others of its kind.
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST if the definition is of another kind, for which the skeletons do not ask.

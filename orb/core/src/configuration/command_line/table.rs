@@ -60,7 +60,7 @@ pub(super) enum ValueError {
     Expected(&'static str),
     /// One of the endpoints is malformed.
     Endpoint(EndpointError),
-    /// What the value names cannot be used.
+    /// The thing that the value names cannot be used.
     Other(Box<InitError>),
 }
 
