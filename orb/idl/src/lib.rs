@@ -33,6 +33,7 @@ use std::sync::Arc;
 use check::Checked;
 use diagnostic::Reporter;
 use intern::Interner;
+use portability::Portability;
 use preprocess::{Context, Parts};
 use source::SourceMap;
 
@@ -45,6 +46,7 @@ mod lexer;
 mod literal;
 pub mod model;
 mod parse;
+mod portability;
 mod preprocess;
 pub mod rust;
 pub mod source;
@@ -131,6 +133,7 @@ struct FrontEnd {
     sources: SourceMap,
     interner: Interner,
     reporter: Reporter,
+    portability: Portability,
 }
 
 impl FrontEnd {
@@ -145,7 +148,8 @@ impl FrontEnd {
         if self.reporter.has_given_up() {
             return Checked::default();
         }
-        let items = parse::parse(input, self.context(), options.portability_warnings);
+        self.portability.is_wanted = options.portability_warnings;
+        let items = parse::parse(input, self.context());
         if self.reporter.has_given_up() {
             return Checked::default();
         }
@@ -171,6 +175,11 @@ impl FrontEnd {
     }
 
     fn context(&mut self) -> Context<'_> {
-        Context { sources: &mut self.sources, interner: &mut self.interner, reporter: &mut self.reporter }
+        Context {
+            sources: &mut self.sources,
+            interner: &mut self.interner,
+            reporter: &mut self.reporter,
+            portability: &mut self.portability,
+        }
     }
 }

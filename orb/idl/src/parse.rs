@@ -8,6 +8,7 @@ use std::rc::Rc;
 use crate::ast::{Item, Name, NewName, ScopedName};
 use crate::diagnostic::{Diagnostic, Reporter};
 use crate::intern::{Interner, Keyword, Symbol};
+use crate::portability::Portability;
 use crate::preprocess::{Context, Event, EventKind, Preprocessed};
 use crate::source::{FileId, SourceMap, Span};
 use crate::token::{Punct, Token, TokenKind};
@@ -19,7 +20,6 @@ mod definitions;
 mod expressions;
 mod extended;
 mod interfaces;
-mod portability;
 mod prefix;
 mod recovery;
 mod replacement;
@@ -29,7 +29,6 @@ mod unions;
 mod values;
 
 pub(crate) use extended::EXTENDED;
-use portability::Portability;
 use prefix::Prefixes;
 pub(crate) use prefix::join;
 use replacement::Templates;
@@ -44,7 +43,7 @@ pub(crate) const LONGEST_NAME: usize = 512;
 const LONGEST_SHARED_DOC: usize = 512;
 
 /// Parses a whole specification.
-pub(crate) fn parse(input: Preprocessed, context: Context<'_>, portability_warnings: bool) -> Vec<Item> {
+pub(crate) fn parse(input: Preprocessed, context: Context<'_>) -> Vec<Item> {
     let nowhere = Span { file: FileId(0), start: 0, end: 0 };
     let mut parser = Parser {
         tokens: input.tokens,
@@ -57,7 +56,7 @@ pub(crate) fn parse(input: Preprocessed, context: Context<'_>, portability_warni
         pending: Vec::new(),
         in_angles: false,
         depth: 0,
-        portability: portability_warnings.then(Portability::default),
+        portability: context.portability,
         sources: context.sources,
         interner: context.interner,
         reporter: context.reporter,
@@ -76,8 +75,7 @@ struct Parser<'a> {
     /// Items for the current scope: pragmas that have been passed, and names of incomplete definitions.
     pending: Vec<Item>,
     depth: usize,
-    /// The constructs that were reported as not portable, if such reports are wanted.
-    portability: Option<Portability>,
+    portability: &'a mut Portability,
     /// Whether the parser is in the bound of a `sequence<…>` or `string<…>`, where `>>` closes and does not
     /// shift.
     in_angles: bool,
@@ -95,8 +93,7 @@ type Parsed<T> = Result<T, Reported>;
 impl Parser<'_> {
     /// Warns of a construct that other compilers do not read, if such warnings are wanted.
     fn not_portable(&mut self, construct: &'static str, since: &str, span: Span) {
-        let warning = self.portability.as_mut().and_then(|portability| portability.check(construct, since, span));
-        if let Some(warning) = warning {
+        if let Some(warning) = self.portability.check(construct, since, span) {
             self.report(warning);
         }
     }

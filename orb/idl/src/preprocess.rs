@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Reporter};
 use crate::intern::{Interner, Symbol};
+use crate::portability::Portability;
 use crate::source::{FileId, MAX_OCTETS, SourceMap, SourceProvider, Span};
 use crate::token::{Punct, Token, TokenKind};
 
@@ -153,6 +154,7 @@ pub(crate) struct Context<'a> {
     pub(crate) sources: &'a mut SourceMap,
     pub(crate) interner: &'a mut Interner,
     pub(crate) reporter: &'a mut Reporter,
+    pub(crate) portability: &'a mut Portability,
 }
 
 struct Preprocessor<'a> {

@@ -6,6 +6,7 @@ use crate::ast::Name;
 use crate::diagnostic::{Diagnostic, Reporter};
 use crate::intern::{Interner, Symbol};
 use crate::model::{DefId, Definition};
+use crate::portability::Portability;
 use crate::preprocess::Context;
 use crate::source::{FileId, Span};
 
@@ -48,6 +49,7 @@ pub(super) struct Checker<'a> {
     pub(super) imports_corba: bool,
     pub(super) interner: &'a mut Interner,
     pub(super) reporter: &'a mut Reporter,
+    portability: &'a mut Portability,
 }
 
 /// Properties of a definition beyond the model.
@@ -141,6 +143,7 @@ impl<'a> Checker<'a> {
             imports_corba: false,
             interner: context.interner,
             reporter: context.reporter,
+            portability: context.portability,
         }
     }
 
@@ -150,6 +153,13 @@ impl<'a> Checker<'a> {
 
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         self.reporter.report(diagnostic);
+    }
+
+    /// Warns of a construct that other compilers do not read, if such warnings are wanted.
+    pub(super) fn not_portable(&mut self, construct: &'static str, since: &str, span: Span) {
+        if let Some(warning) = self.portability.check(construct, since, span) {
+            self.report(warning);
+        }
     }
 }
 

@@ -163,8 +163,9 @@ impl Checker<'_> {
                 Some(None)
             }
             [text] => {
-                let known = INTEGERS.iter().find(|(it, _)| *it == text);
-                known.map(|(_, primitive)| Some(Type::Primitive(*primitive)))
+                let &(_, primitive) = INTEGERS.iter().find(|(it, _)| *it == text)?;
+                self.not_portable("integer types with their number of bits, such as `int32`", "IDL 4.2", name.span);
+                Some(Some(Type::Primitive(primitive)))
             }
             _ => None,
         }

@@ -87,7 +87,7 @@ fn portability(text: &str) -> Vec<String> {
 }
 
 /// Constructs that `omniidl` 4.3 refuses, each in a file.
-const NOT_PORTABLE: [(&str, &str); 8] = [
+const NOT_PORTABLE: [(&str, &str); 10] = [
     ("exception E {}; interface I { attribute long a setraises (E); };", "exceptions of attributes"),
     ("exception E {}; interface I { attribute long a getraises (E) setraises (E); };", "exceptions of attributes"),
     ("exception E {}; interface I { readonly attribute long a raises (E); };", "exceptions of attributes"),
@@ -96,6 +96,8 @@ const NOT_PORTABLE: [(&str, &str); 8] = [
     ("module M<typename T> { struct S { T x; }; };", "template modules"),
     ("union U switch (octet) { case 1: long x; };", "unions of an `octet` or a `wchar`"),
     ("module M { interface I {}; }; import ::M;", "imports"),
+    ("struct S { int32 x; uint64 y; };", "integer types with their number of bits, such as `int32`"),
+    ("union U switch (int16) { case 1: long x; };", "integer types with their number of bits, such as `int32`"),
 ];
 
 #[test]
@@ -108,6 +110,8 @@ fn what_omniidl_does_not_read_is_one_warning_for_each_construct_if_wanted() {
         assert_eq!(messages(text), [] as [&str; 0], "it is off by default");
     }
     assert_eq!(portability("#include \"other.idl\"\nstruct S { Other x; };"), [] as [&str; 0], "not in included files");
+    let own = "typedef long int32; struct int8 { int32 uint8; };";
+    assert_eq!(portability(own), [] as [&str; 0], "a file's own types of these names");
 }
 
 /// Where `omniidl` is installed, it refuses each of the constructs.

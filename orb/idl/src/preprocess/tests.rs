@@ -9,7 +9,13 @@ use crate::source::MemoryFiles;
 /// The settings of a text's pragmas, and the diagnostics.
 fn preprocessed(text: &str) -> (Vec<String>, Diagnostics) {
     let (mut sources, mut interner, mut reporter) = (SourceMap::default(), Interner::new(), Reporter::default());
-    let context = Context { sources: &mut sources, interner: &mut interner, reporter: &mut reporter };
+    let mut portability = Portability::default();
+    let context = Context {
+        sources: &mut sources,
+        interner: &mut interner,
+        reporter: &mut reporter,
+        portability: &mut portability,
+    };
     let main = (Path::new("main.idl"), text.as_bytes().to_vec());
     let out = preprocess(&FrontEndOptions::default(), &MemoryFiles::new(), &Parts::default(), main, context);
     let events = out.events.into_iter().filter_map(|event| match event.kind {
@@ -34,7 +40,13 @@ fn run(files: &[(&str, &str)]) -> (String, Vec<String>) {
         ..FrontEndOptions::default()
     };
     let (mut sources, mut interner, mut reporter) = (SourceMap::default(), Interner::new(), Reporter::default());
-    let context = Context { sources: &mut sources, interner: &mut interner, reporter: &mut reporter };
+    let mut portability = Portability::default();
+    let context = Context {
+        sources: &mut sources,
+        interner: &mut interner,
+        reporter: &mut reporter,
+        portability: &mut portability,
+    };
     let out = preprocess(&options, &provider, &Parts::default(), (Path::new("main.idl"), main), context);
     let words: Vec<String> = out.tokens.iter().map(|token| interner.text(token.symbol).to_string()).collect();
     let diagnostics = reporter.finish(Arc::new(sources));
