@@ -283,15 +283,17 @@ fn content(file: &Path) -> io::Result<String> {
     String::from_utf8(content).map_err(|_| io::Error::other("it is no UTF-8"))
 }
 
-/// Refuses a file that every user of the system may write: it decides which keys, authorities and policies are used.
+/// Refuses a file that users other than its owner may write: it decides which keys, authorities and policies are used.
 #[cfg(unix)]
 fn refuse_foreign_writers(metadata: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o002 == 0 {
-        return Ok(());
-    }
-    Err(io::Error::other(format!("all users may write it (mode {mode:03o}): chmod o-w permits the owner alone")))
+    let writers = match (mode & 0o020 != 0, mode & 0o002 != 0) {
+        (false, false) => return Ok(()),
+        (true, false) => "its group",
+        (_, true) => "all users",
+    };
+    Err(io::Error::other(format!("{writers} may write it (mode {mode:03o}): chmod go-w permits the owner alone")))
 }
 
 #[cfg(not(unix))]

@@ -123,7 +123,9 @@ fn files_that_cannot_be_trusted_are_refused() {
     {
         use std::os::unix::fs::PermissionsExt as _;
         fs::set_permissions(&file, fs::Permissions::from_mode(0o646)).unwrap();
-        refuses("all users may write it (mode 646): chmod o-w");
+        refuses("all users may write it (mode 646): chmod go-w");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o660)).unwrap();
+        refuses("its group may write it (mode 660): chmod go-w");
     }
     fs::remove_dir_all(folder).unwrap();
 }
