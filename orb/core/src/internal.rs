@@ -17,8 +17,8 @@ pub use crate::{
     policy::deadline_contexts::request_deadline,
     reference::object::OBJECT_ID,
     servant_side::{
-        server_settings::{ClientTimeouts, RESERVED_THREADS, ServerSettings},
-        upcall_scope::{PollScope, UpcallScope, upcalls},
+        server_settings::{ClientTimeouts, RESERVED_THREADS, ServerSettings, Spawner},
+        upcall_scope::{PollScope, PollingExecutor, UpcallScope, upcalls},
     },
 };
 #[cfg(feature = "asynchronous")]

@@ -6,7 +6,10 @@
 
 use std::time::Duration;
 
-use spandrel_orb::{Orb, internal::TimerFuture};
+use spandrel_orb::{
+    Orb,
+    internal::{PollingExecutor, Spawner, TimerFuture},
+};
 use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicU64, Ordering},
@@ -78,14 +81,16 @@ pub(crate) struct UnbegunRequests {
     begun: AtomicU64,
     last_progress: Mutex<Progress>,
     watch: LongWaitWatch,
+    /// Whether a call that blocks a thread of the executor was reported.
+    has_warned_of_call: AtomicBool,
 }
 
 /// An executor of the application.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) enum Executor {
     MainThread,
-    /// The one of [`OrbBuilder::spawner`](spandrel_orb::OrbBuilder::spawner).
-    Spawner,
+    /// The one of [`OrbBuilder::spawner`](spandrel_orb::OrbBuilder::spawner), if one is installed.
+    Spawner(Option<Spawner>),
 }
 
 /// The last time at which the number of begun requests was seen to rise.
@@ -109,6 +114,7 @@ impl UnbegunRequests {
             begun,
             last_progress: Mutex::default(),
             watch: LongWaitWatch::default(),
+            has_warned_of_call: AtomicBool::new(false),
         })
     }
 
@@ -138,6 +144,23 @@ impl UnbegunRequests {
     }
 }
 
+impl PollingExecutor for UnbegunRequests {
+    fn call_blocks(&self, operation: &str) {
+        let Executor::Spawner(Some(spawner)) = &self.executor else { return };
+        if self.limit.is_none() || self.has_warned_of_call.load(Ordering::SeqCst) || !spawner.0.is_worker() {
+            return;
+        }
+        if !self.has_warned_of_call.swap(true, Ordering::SeqCst) {
+            tracing::warn!(
+                operation,
+                "a synchronous call blocks a thread of the executor of `OrbBuilder::spawner`, which can poll no other \
+                 request meanwhile: use the asynchronous form of the call (`{operation}_async`); later calls that \
+                 block are not reported"
+            );
+        }
+    }
+}
+
 impl Drop for UnbegunRequest {
     fn drop(&mut self) {
         self.0.begun.fetch_add(1, Ordering::SeqCst);
@@ -156,14 +179,14 @@ impl WaitingRequests for Waiting {
         // Requests may be received and begun between the two loads.
         let begun = self.0.begun.load(Ordering::SeqCst);
         let requests = self.0.received.load(Ordering::SeqCst).saturating_sub(begun);
-        match self.0.executor {
+        match &self.0.executor {
             Executor::MainThread => tracing::warn!(
                 requests,
                 ?waited,
                 "requests for adapters with MAIN_THREAD_MODEL wait for the main thread: the first thread that calls \
                  `Orb::run` or `Orb::perform_work` runs them, and no thread does so, or its last job has not ended"
             ),
-            Executor::Spawner => tracing::warn!(
+            Executor::Spawner(_) => tracing::warn!(
                 requests,
                 ?waited,
                 "requests wait for the executor of `OrbBuilder::spawner`, which has polled none of them: a call that \
@@ -179,7 +202,7 @@ mod tests {
 
     #[test]
     fn requests_wait_since_the_last_one_was_begun() {
-        let requests = UnbegunRequests::new(Executor::Spawner, None);
+        let requests = UnbegunRequests::new(Executor::Spawner(None), None);
         let give = || {
             requests.received.fetch_add(1, Ordering::SeqCst);
             UnbegunRequest(Arc::clone(&requests))

@@ -72,7 +72,7 @@ impl ServerResources {
             announced: AnnouncedAddresses::default(),
             running_calls: RunningCalls::default(),
             for_main_thread: UnbegunRequests::new(Executor::MainThread, settings.long_wait_warning),
-            for_spawner: UnbegunRequests::new(Executor::Spawner, settings.long_wait_warning),
+            for_spawner: UnbegunRequests::new(Executor::Spawner(settings.spawner.clone()), settings.long_wait_warning),
             settings: Arc::new(settings),
         }
     }

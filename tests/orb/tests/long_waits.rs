@@ -7,7 +7,7 @@ use std::{
 
 use spandrel::{
     Orb, OrbBuilder, Poa, SystemException,
-    options::Task,
+    options::{Spawn, Task},
     poa::ThreadPolicy,
     policy::Policy,
     server::{Replied, ServerCall},
@@ -169,4 +169,55 @@ fn requests_for_an_executor_that_polls_none_say_that_its_threads_are_blocked() {
     block_on(tasks.recv_timeout(TEST_TIMEOUT).unwrap());
     call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
     orb.shutdown().unwrap();
+}
+
+/// An executor with a thread, or with a thread for each task.
+struct Threads {
+    tasks: mpsc::SyncSender<Task>,
+    is_worker: bool,
+}
+
+impl Spawn for Threads {
+    fn spawn(&self, task: Task) {
+        self.tasks.send(task).unwrap();
+    }
+
+    fn is_worker(&self) -> bool {
+        self.is_worker
+    }
+}
+
+#[test]
+fn a_synchronous_call_in_a_polled_request_is_one_warning_if_it_blocks_a_worker() {
+    let (answering, answers) = adapter(Orb::builder(), "answers", []);
+    answers.the_poa_manager().activate().unwrap();
+    let answer = client(&answers.activate(TargetSkeleton::new(Probe::new(&answering))).unwrap());
+    // The second is quiet as its threads may block, the third by its option.
+    let cases = [(true, Some(LIMIT), 1), (false, Some(LIMIT), 0), (true, None, 0)];
+    for (number, (is_worker, limit, expected)) in cases.into_iter().enumerate() {
+        let (send, tasks) = mpsc::sync_channel(16);
+        let builder = Orb::builder().long_wait_warning(limit).spawner(Threads { tasks: send, is_worker });
+        let (orb, poa) = adapter(builder, &format!("polled {number}"), []);
+        poa.the_poa_manager().activate().unwrap();
+        let answer = answer.clone();
+        let ask = move |_: &str, call: ServerCall<'_>| -> Result<Replied, SystemException> {
+            let answer = answer.clone();
+            call.spawn(|call| async move {
+                let outcome = answer.ping().and_then(|()| call.answer(|call| call.reply(|_| Ok(()))));
+                call.end(outcome);
+            })
+        };
+        let target = client(&poa.activate(servant(ask)).unwrap());
+        let warnings = || Log::get().with(Level::WARN, &["operation=\"ping\"", "a synchronous call blocks a thread"]);
+        let before = warnings().len();
+        for _ in 0..2 {
+            let target = target.clone();
+            let call = in_background(move || target.ping());
+            block_on(tasks.recv_timeout(TEST_TIMEOUT).unwrap());
+            call.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+        }
+        assert_eq!(warnings().len() - before, expected, "case {number}: {:?}", warnings());
+        orb.shutdown().unwrap();
+    }
+    answering.shutdown().unwrap();
 }

@@ -26,6 +26,12 @@ pub trait Spawn: Send + Sync {
     /// Polls `task` until it is ready, on any threads, beginning now or later. Dropping the task ends its
     /// work.
     fn spawn(&self, task: Task);
+
+    /// Whether other tasks wait for the calling thread, which polls one of the tasks. A synchronous call then blocks
+    /// them too, and the ORB logs one warning. An executor with a thread for each task answers no.
+    fn is_worker(&self) -> bool {
+        true
+    }
 }
 
 impl<F: Fn(Task) + Send + Sync> Spawn for F {

@@ -17,6 +17,8 @@ pub(crate) enum ThreadFlag {
     Deadline = 2,
     /// The thread holds replies that have to leave before it makes a call.
     HeldReplies = 4,
+    /// The thread polls a request in an executor of the application.
+    Polled = 8,
 }
 
 thread_local! {

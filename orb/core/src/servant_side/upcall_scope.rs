@@ -4,7 +4,9 @@
 
 use std::cell::{Cell, RefCell};
 
-use spandrel_sync::{held, thread_local};
+use spandrel_sync::{Arc, held, thread_local};
+
+use crate::policy::thread_flags::{self, ThreadFlag};
 
 /// The limit on nested upcalls in one thread (design decision 3): each has frames of the ORB and of a servant
 /// on the stack.
@@ -13,8 +15,34 @@ pub(crate) const MAX_NESTING: u32 = 64;
 thread_local! {
     /// The number of upcalls that this thread is inside of.
     static UPCALLS: Cell<u32> = const { Cell::new(0) };
-    /// The addresses of the ORBs whose deferred requests this thread polls; innermost last.
-    static POLLED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// The deferred requests that this thread polls; innermost last.
+    static POLLED: RefCell<Vec<PolledRequest>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An executor of the application, whose threads poll requests.
+pub trait PollingExecutor: Send + Sync {
+    /// A synchronous call of this operation is about to wait for its reply in a thread that polls a request.
+    fn call_blocks(&self, operation: &str);
+}
+
+/// A deferred request that a thread polls.
+struct PolledRequest {
+    /// The instance of the ORB (`Orb::instance`).
+    orb: usize,
+    /// `None`: a thread of the ORB polls it.
+    executor: Option<Arc<dyn PollingExecutor>>,
+}
+
+/// Tells the executor whose thread this is, if it polls a request, that a call is about to wait.
+#[cold]
+pub(crate) fn call_blocks(operation: &str) {
+    if !thread_flags::is_set(ThreadFlag::Polled) {
+        return;
+    }
+    let executor = POLLED.with(|polled| polled.borrow().iter().rev().find_map(|request| request.executor.clone()));
+    if let Some(executor) = executor {
+        executor.call_blocks(operation);
+    }
 }
 
 /// Whether this thread is inside of an upcall.
@@ -57,21 +85,30 @@ pub struct PollScope {
 
 impl PollScope {
     /// Records until the value is dropped that this thread runs a request of the ORB with this
-    /// [`instance`](crate::Orb::instance).
-    pub fn enter(orb: usize) -> Self {
+    /// [`instance`](crate::Orb::instance). `executor`: the one of the application that the thread belongs to.
+    pub fn enter(orb: usize, executor: Option<Arc<dyn PollingExecutor>>) -> Self {
         let upcall = UpcallScope::enter();
-        POLLED.with(|polled| polled.borrow_mut().push(orb));
+        if executor.is_some() {
+            thread_flags::set(ThreadFlag::Polled, true);
+        }
+        POLLED.with(|polled| polled.borrow_mut().push(PolledRequest { orb, executor }));
         Self { _upcall: upcall }
     }
 
     /// Whether this thread polls a request of this ORB.
     pub fn is_inside_of(orb: usize) -> bool {
-        POLLED.with(|polled| polled.borrow().contains(&orb))
+        POLLED.with(|polled| polled.borrow().iter().any(|request| request.orb == orb))
     }
 }
 
 impl Drop for PollScope {
     fn drop(&mut self) {
-        POLLED.with(|polled| polled.borrow_mut().pop());
+        let (ended, is_polled) = POLLED.with(|polled| {
+            let mut polled = polled.borrow_mut();
+            (polled.pop(), polled.iter().any(|request| request.executor.is_some()))
+        });
+        if ended.is_some_and(|request| request.executor.is_some()) && !is_polled {
+            thread_flags::set(ThreadFlag::Polled, false);
+        }
     }
 }

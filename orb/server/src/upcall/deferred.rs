@@ -43,7 +43,10 @@ use super::{
     received_request::{DeferredSlot, ReceivedRequest, RequestContext, RequestFlow, RequestState},
     reply::{answer_exception, answer_marshaled, panicked},
 };
-use crate::{long_wait::UnbegunRequest, request_of_thread::ServedScope};
+use crate::{
+    long_wait::{UnbegunRequest, UnbegunRequests},
+    request_of_thread::ServedScope,
+};
 
 /// A request that is answered after its upcall. It owns the message, so that borrowed arguments stay valid.
 ///
@@ -162,10 +165,20 @@ impl ServerCall<'_> {
             (Arc::clone(&call.slot().cancellation), call.slot().deadline.and_then(|deadline| deadline.answer));
         let observed = call.request.observed.clone();
         let context = call.kept_use.lock().as_ref().and_then(|kept_use| kept_use.future_context());
-        let unbegun = call.request.origin.services().for_spawner().map(|requests| requests.give(orb));
+        let executor = call.request.origin.services().for_spawner().cloned();
+        let unbegun = executor.as_ref().map(|requests| requests.give(orb));
         held::assert_none("a spawner");
         let (orb, task) = (orb.instance(), Box::pin(serve(call)));
-        spawner.spawn(Box::pin(DeferredService { orb, cancellation, deadline, observed, context, unbegun, task }));
+        spawner.spawn(Box::pin(DeferredService {
+            orb,
+            cancellation,
+            deadline,
+            observed,
+            context,
+            executor,
+            unbegun,
+            task,
+        }));
         Ok(replied)
     }
 }
@@ -179,6 +192,8 @@ struct DeferredService<F> {
     deadline: Option<Instant>,
     observed: Option<Arc<ObservedRequest>>,
     context: Option<Box<dyn FutureContext>>,
+    /// The executor of the application, if it polls the future.
+    executor: Option<Arc<UnbegunRequests>>,
     /// Until the first poll.
     unbegun: Option<UnbegunRequest>,
     task: Pin<Box<F>>,
@@ -192,7 +207,7 @@ impl<F: Future<Output = ()>> Future for DeferredService<F> {
         if self.cancellation.poll(SERVING, cx.waker()).is_some() {
             return Poll::Ready(());
         }
-        let _scope = PollScope::enter(self.orb);
+        let _scope = PollScope::enter(self.orb, self.executor.clone().map(|executor| executor as _));
         let _served = ServedScope::enter(&self.cancellation);
         let _deadline = self.deadline.map(InheritedDeadline::enter);
         let Self { observed, context, task, .. } = &mut *self;

@@ -26,6 +26,7 @@ use crate::{
     interception,
     policy::thread_flags,
     reference::object::InvokeFn,
+    servant_side::upcall_scope,
 };
 
 /// Makes attempts with the help of other threads, once a call of this process may need it: buffered one-ways,
@@ -163,6 +164,9 @@ impl Invocation<'_> {
         self.begin_attempt()?;
         if let Some(outcome) = self.attempt_without_connection(destination, call_kind) {
             return outcome;
+        }
+        if thread_flags::are_in_use() && call_kind.expects_reply() {
+            upcall_scope::call_blocks(call_kind.operation());
         }
         if let Some(attempt) = HELPED_ATTEMPT.get() {
             return attempt(self, destination, call_kind, destination.peer.write_limits());

@@ -80,7 +80,7 @@ impl OrbBuilder {
     /// The time after which a warning is logged of requests that wait for the application (default 1 s; `None`: no
     /// warning): for a manager that is holding requests, for their turn in an adapter with SINGLE_THREAD_MODEL, for the
     /// main thread, or for an [executor](Self::spawner) that polls no request. It names the adapter and what lets the
-    /// requests run.
+    /// requests run. `None` also switches off the warning of synchronous calls that block a thread of this executor.
     #[must_use]
     pub fn long_wait_warning(mut self, after: Option<Duration>) -> Self {
         self.server_mut().long_wait_warning = after;
