@@ -175,3 +175,24 @@ fn an_empty_encapsulation_has_no_byte_order() {
     let error = Decoder::new(&[0; 4], Wire::default()).encapsulation().unwrap_err();
     assert_eq!(error, CdrError::Truncated { needed: 1, remaining: 0 });
 }
+
+/// What an element needs beyond its octets on the wire counts; elements that need no more are free.
+#[test]
+fn the_memory_of_elements_beyond_their_octets_is_limited() {
+    type Texts = Vec<BoundedString<3>>;
+    let wire = Wire::default();
+    let octets = |texts: usize| [vec![texts as u8, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0].repeat(texts)].concat();
+    let beyond = 10 * (size_of::<String>() - BoundedString::<3>::MIN_OCTETS);
+    let read = |limit| Texts::decode(&mut Decoder::new(&octets(10), wire).with_memory_limit(limit, None));
+    assert_eq!(read(beyond).map(|texts| texts.len()), Ok(10));
+    assert_eq!(read(beyond - 1), Err(CdrError::TooMuchMemory { limit: beyond - 1 }));
+    let numbers = [2, 0, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0];
+    assert_eq!(Vec::<u32>::decode(&mut Decoder::new(&numbers, wire).with_memory_limit(0, None)), Ok(vec![7, 9]));
+}
+
+#[test]
+fn the_debug_form_of_a_decoder_has_its_position_and_no_octets() {
+    let input = Decoder::new(&[171; 9], Wire::default()).at(4);
+    let text = format!("{input:?}");
+    assert!(text.contains("at: 4") && text.contains("remaining: 5") && !text.contains("171"), "{text}");
+}

@@ -206,3 +206,12 @@ fn strings_are_borrowed_if_they_are_ascii() {
     // UTF-8 is not the negotiated code set, even if the octets would be valid.
     assert_eq!(read(b"\0\0\0\x03\xc3\xa9\0"), Ok("Ã©".into()));
 }
+
+#[test]
+fn a_bounded_sequence_takes_as_many_elements_as_its_bound() {
+    let mut bounded = BoundedVec::<u16, 2>::new();
+    assert_eq!((bounded.push(1), bounded.push(2)), (Ok(()), Ok(())));
+    assert_eq!(bounded.push(3), Err(OverBound { len: 3, bound: 2 }));
+    assert_eq!(bounded.into_inner(), [1, 2]);
+    assert_eq!(BoundedString::<3>::try_from("NOK").unwrap().into_inner(), "NOK");
+}

@@ -4,7 +4,7 @@
 use crate::tests::support;
 
 use proptest::{collection::vec, prelude::*};
-use spandrel_cdr::{ByteOrder, Decode, Encode, Encoder, GiopVersion, Limits, Wire};
+use spandrel_cdr::{ByteOrder, Decode, Encode, Encoder, GiopVersion, Joint, Limits, Wire};
 use spandrel_giop::{
     Assembler, GiopError, HEADER_LEN, Message, MessageHeader, MessageType, Reaction, ReplyStatus, RequestHeader,
     RequestTemplate, ResponseFlags, begin_reply, locate_request,
@@ -251,6 +251,23 @@ fn unfinished_messages_are_limited_in_number_and_size() {
     assert_eq!(accept(&mut assembler, &more), Err(GiopError::TooLarge { len: 201, limit: 200 }));
     let large = request(wire, 4, &[0; 200]);
     assert_eq!(accept(&mut assembler, &large), Err(GiopError::TooLarge { len: large.len(), limit: 200 }));
+}
+
+/// In GIOP 1.1 each fragment has an entry, too, with the position at which its alignment begins.
+#[test]
+fn the_octets_of_unfinished_messages_are_counted_until_their_end() {
+    for wire in wires().filter(|wire| wire.version > GiopVersion::V1_0) {
+        let whole = request(wire, 1, &[0; 64]);
+        let mut assembler = Assembler::new(1000, 2);
+        let parts = cut(&whole, &[60, 80]);
+        assert_eq!(accept(&mut assembler, &parts[0]), Ok(None));
+        assert_eq!(assembler.held(), 60);
+        assert_eq!(accept(&mut assembler, &parts[1]), Ok(None));
+        let joint = if wire.version == GiopVersion::V1_1 { size_of::<Joint>() } else { 0 };
+        assert_eq!(assembler.held(), 80 + joint);
+        assert!(accept(&mut assembler, &parts[2]).unwrap().is_some());
+        assert_eq!(assembler.held(), 0, "{wire:?}");
+    }
 }
 
 /// The octets of a fragment's bookkeeping count too; otherwise many empty fragments would hold memory

@@ -219,6 +219,7 @@ fn service_contexts_are_compared_found_and_printed_in_their_order() {
     assert_eq!(contexts, ServiceContexts::from(given.as_slice()));
     assert_ne!(contexts, ServiceContexts::from(&given[..2]));
     assert_ne!(contexts, ServiceContexts::NONE);
+    assert!(!contexts.is_empty() && ServiceContexts::NONE.is_empty());
     assert_eq!(ServiceContexts::default(), ServiceContexts::NONE);
     let text = format!("{contexts:?} {:?}", contexts.iter());
     assert_eq!(text.matches("ServiceContextRef").count(), 6, "{text}");
