@@ -372,7 +372,8 @@ impl Shared {
             self.forget_process(name);
             match phase {
                 Phase::Starting { .. } => {
-                    server.fail(format!("it ended before it registered: {end}"), now, &self.limits)
+                    let reason = format!("it ended before it registered: {end} (its output is in logs/{name}.log)");
+                    server.fail(reason, now, &self.limits)
                 }
                 Phase::Running(running) => {
                     if now.duration_since(running.since) >= self.limits.stable_after {

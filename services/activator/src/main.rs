@@ -29,16 +29,11 @@ struct Args {
     daemon: DaemonArgs,
     #[command(flatten)]
     activator: ActivatorArgs,
-    /// Subcommands call the activator at this address, or at ssliop://HOST[:PORT], or by the URL of its object; the
-    /// default port is 2810
-    #[arg(
-        long,
-        global = true,
-        value_name = "HOST[:PORT]",
-        default_value = "127.0.0.1:2810",
-        env = "SPANDREL_ACTIVATOR"
-    )]
-    server: String,
+    /// Subcommands call the activator at this address, or at ssliop://HOST[:PORT], or by the URL of its object. The
+    /// default is the initial reference ImplRepoService, such as that of the site, or else 127.0.0.1; the default port
+    /// is 2810
+    #[arg(long, global = true, value_name = "HOST[:PORT]", env = "SPANDREL_ACTIVATOR")]
+    server: Option<String>,
     /// The time limit of each call of subcommands, in seconds
     #[arg(
         long,
@@ -177,7 +172,8 @@ impl Args {
     }
 
     fn back_up(&self, name: &str) -> Result<(), Failure> {
-        let backup = BackupCommand { name: name.to_owned(), server: self.server.clone(), timeout: self.timeout };
+        let server = self.server.clone().unwrap_or_else(|| "127.0.0.1".to_owned());
+        let backup = BackupCommand { name: name.to_owned(), server, timeout: self.timeout };
         backup.run(Service::Activator, &self.daemon, PORT)
     }
 
@@ -187,7 +183,7 @@ impl Args {
             options.check()?;
         }
         let timeout = Duration::from_secs(self.timeout.into());
-        let repository = self.daemon.served_object(&self.server, PORT, IMPL_REPO_SERVICE, timeout)?;
+        let repository = self.daemon.served_object(self.server.as_deref(), PORT, IMPL_REPO_SERVICE, timeout)?;
         administer(&Administration::unchecked_narrow(&repository.object), command)
             .map_err(explained)
             .with_context(|| format!("cannot {} by the activator at {}", command.text(), repository.address))

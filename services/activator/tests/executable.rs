@@ -152,8 +152,12 @@ fn start_ends_when_its_server_is_stopped_or_disabled() {
 fn start_ends_at_the_first_failure() {
     for (behaviour, mode, expected) in [
         ("stubborn never ready", "normal", "it did not register in time"),
-        ("end", "normal", "it ended before it registered: exit status: 0; the activator tries again"),
-        ("end", "manual", "it ended before it registered: exit status: 0"),
+        (
+            "end",
+            "normal",
+            "it ended before it registered: exit status: 0 (its output is in logs/bank.log); the activator tries again",
+        ),
+        ("end", "manual", "it ended before it registered: exit status: 0 (its output is in logs/bank.log)"),
     ] {
         let data = folder(behaviour);
         let options = ["--listen", "iiop://127.0.0.1:0", "--start-timeout", "2000"];

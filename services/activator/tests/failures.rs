@@ -52,7 +52,7 @@ fn a_server_that_ends_with_status_0_before_it_has_registered_has_failed() {
     fixture.wait_for("bank", ServerState::Failed);
     let found = fixture.find("bank");
     assert_eq!((found.starts, found.failures), (2, 2));
-    assert_eq!(found.last_failure, "it ended before it registered: exit status: 0");
+    assert_eq!(found.last_failure, "it ended before it registered: exit status: 0 (its output is in logs/bank.log)");
 }
 
 #[test]

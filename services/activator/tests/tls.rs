@@ -130,6 +130,22 @@ fn tls_port(orb: &Orb, url: &str) -> u16 {
 }
 
 #[test]
+fn the_activator_is_that_of_the_initial_reference() {
+    let running = Site::start(&["ssliop://127.0.0.1:0"]);
+    let [cert, key, ca] = ["cert.pem", "key.pem", "ca.pem"].map(|name| running.file(name));
+    let reference = format!("-ORBInitRef ImplRepoService={}", running.url);
+    let run = |words: &[&str]| {
+        let tls = ["--cert", &cert, "--key", &key, "--ca", &ca, "--orb", &reference];
+        command().env_remove("SPANDREL_ACTIVATOR").args(words).args(tls).output().unwrap()
+    };
+    let output = run(&["list"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = run(&["list", "--server", "127.0.0.1:1"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("by the activator at 127.0.0.1:1:"), "--server has precedence: {text}");
+}
+
+#[test]
 fn a_site_with_tls_alone_is_administered_and_starts_servers() {
     let site = Site::start(&["ssliop://127.0.0.1:0"]);
     let client = site.client();

@@ -107,21 +107,40 @@ impl DaemonArgs {
     ///
     /// `server` is `HOST`, `HOST:PORT`, or the same behind `iiop://` or `ssliop://`; or the URL of the object itself. An
     /// address without a scheme is one of TLS if there are authorities (`--ca`): no request is sent in clear by mistake.
+    /// Without `server` the object is the initial reference of this key, if a site or an option sets one, and otherwise that
+    /// of a service on this machine.
     ///
     /// # Errors
     /// Wrong options; a file that cannot be read.
     pub fn served_object(
         &self,
-        server: &str,
+        server: Option<&str>,
         default_port: u16,
         key: &str,
         timeout: Duration,
     ) -> Result<ServedObject, Failure> {
+        let initial = match server {
+            Some(_) => None,
+            None => self.initial_reference(key)?,
+        };
+        let server = server.or(initial.as_deref()).unwrap_or("127.0.0.1");
         let by_tls = self.orb.authorities().map_err(Failure::usage)?.is_some();
         let (url, address) = object_url(server, default_port, key, by_tls).map_err(Failure::usage)?;
         let orb = client_orb(&self.orb, timeout)?;
-        let object = orb.string_to_object(&url).context("cannot read --server").map_err(Failure::usage)?;
+        let source = if initial.is_some() { format!("the initial reference {key}") } else { "--server".to_owned() };
+        let object =
+            orb.string_to_object(&url).with_context(|| format!("cannot read {source}")).map_err(Failure::usage)?;
         Ok(ServedObject { object, address })
+    }
+
+    /// The URL of the initial reference of this name, if the site or an option sets one.
+    fn initial_reference(&self, name: &str) -> Result<Option<String>, Failure> {
+        let settings = self.orb.settings().map_err(Failure::usage)?;
+        let url = settings.iter().rev().filter(|setting| setting.option == "-ORBInitRef").find_map(|setting| {
+            let (key, url) = setting.value.split_once('=')?;
+            (key == name).then(|| url.to_owned())
+        });
+        Ok(url)
     }
 
     /// An ORB with these options, and its endpoints.

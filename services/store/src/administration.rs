@@ -147,7 +147,7 @@ impl BackupCommand {
     /// Wrong options; a service that does not answer in time or has no copy; standard output that cannot be written.
     pub fn run(&self, service: Service, daemon: &DaemonArgs, default_port: u16) -> Result<(), Failure> {
         let timeout = std::time::Duration::from_secs(self.timeout.into());
-        let served = daemon.served_object(&self.server, default_port, service.administration_key(), timeout)?;
+        let served = daemon.served_object(Some(&self.server), default_port, service.administration_key(), timeout)?;
         let path = StoreAdministration::unchecked_narrow(&served.object)
             .back_up(&self.name)
             .with_context(|| format!("no backup by the service at {}", served.address))
