@@ -63,7 +63,7 @@ impl Place {
             Error::System(exception) => anyhow!(exception),
         });
         object
-            .with_context(|| format!("cannot resolve `{}`", self.path))?
+            .with_context(|| format!("cannot resolve `{}`{}", self.path, hint_of_address(&self.path)))?
             .with_context(|| format!("`{}` is bound to nil", self.path))
     }
 
@@ -202,5 +202,16 @@ pub(crate) fn type_of(object: &ObjectRef) -> &str {
     match object.type_id() {
         "" => "unknown",
         id => id,
+    }
+}
+
+/// The remedy for a name that looks like `HOST:PORT/KEY`.
+fn hint_of_address(name: &str) -> String {
+    let port = name.split_once('/').and_then(|(address, _)| address.rsplit_once(':')).map(|(_, port)| port);
+    match port {
+        Some(port) if port.parse::<u16>().is_ok() => {
+            format!(" as a name; an object at an address is `corbaloc::{name}`")
+        }
+        _ => String::new(),
     }
 }

@@ -51,6 +51,19 @@ fn operations_are_called_with_values_as_text() {
     bank.says(&["echo", "7", "--json"], "{\"result\":{\"_type\":\"long\",\"_value\":7},\"out\":{}}\n");
 }
 
+#[test]
+fn a_denied_call_names_the_operation() {
+    let bank = Bank::under_policy("[[rule]]\naction = \"allow\"\noperation = [\"nothing\", \"_get_owner\"]\n");
+    let denied = |operation: &str| format!("`{operation}` is denied to a caller without a verified identity");
+    bank.says(&["nothing"], "");
+    bank.fails(&["deposit", "5", "for rent"], &denied("deposit"));
+    bank.fails(&["sort", "checking"], &denied("_set_sort"));
+    // Without IDL, the interface is looked up first.
+    let output = spandrel(&["call", &bank.reference, "nothing"]);
+    check_code(&output, 1);
+    assert!(stderr(&output).contains(&denied("_interface")), "{}", stderr(&output));
+}
+
 /// A derived value where its base is declared, cyclic values, and abstract interfaces.
 #[test]
 fn values_are_parsed_and_shown_with_their_types() {

@@ -376,6 +376,8 @@ fn objects_are_called_and_described_by_name() {
     assert!(entry.contains("what: \"rent\""), "{entry}");
     assert!(services.fails("call", &["Bank/ada", "echo", "Bank::Missing {what: \"rent\"}"]).contains("unknown type"));
     assert!(services.fails("call", &["Bank/eve", "owner"]).contains("cannot resolve `Bank/eve`"));
+    let address = services.fails("call", &["127.0.0.1:1/eve", "owner"]);
+    assert!(address.contains("an object at an address is `corbaloc::127.0.0.1:1/eve`"), "{address}");
 
     let described = services.ok("describe", &["Bank/ada"]);
     let expected = "/** An account. */\ninterface Account { // IDL:Bank/Account:1.0\n  /** The customer. */\n  readonly attribute \

@@ -161,6 +161,13 @@ fn the_policy_decides_about_the_token() {
         for (request, body, expected) in requests {
             let (status, answer) = console.api(request, body);
             assert_eq!(status, expected[at], "{token} {request}: {answer}");
+            // The name of the denied operation.
+            let denied = match request {
+                "GET /api/object?path=" => "`_interface` is denied to the holder of the token `",
+                "GET /api/names" => "`list` is denied to the holder of the token `",
+                _ => "` is denied to the holder of the token `",
+            };
+            assert_eq!(answer.to_string().contains(denied), status == 403, "{token} {request}: {answer}");
         }
     }
 }

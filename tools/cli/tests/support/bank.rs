@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use spandrel::authorization::{Authorizer, WithAuthorizer as _};
 use spandrel::dynamic::{
     DescribedCall, DescribedServant, DynAny, NvList, RequestError, UnknownUserException, describe,
 };
@@ -135,6 +136,14 @@ impl Bank {
         args.extend(options.iter().map(|option| (*option).to_owned()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         Self::serving(Orb::builder().protocol(Ssliop::new(provider)).take_args(&mut args).unwrap().build().unwrap())
+    }
+
+    /// An account whose operations this policy permits.
+    pub(crate) fn under_policy(rules: &str) -> Self {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), rules).unwrap();
+        let authorizer = Authorizer::from_file(file.path(), None).unwrap();
+        Self::serving(Orb::builder().authorizer(&authorizer).unwrap().build().unwrap())
     }
 
     fn serving(orb: Orb) -> Self {
