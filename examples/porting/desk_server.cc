@@ -8,6 +8,8 @@
 
 #ifdef TAO_DESK
 #include <orbsvcs/CosNamingC.h>
+#include <tao/LocalObject.h>
+#include <tao/PortableServer/ServantActivatorC.h>
 
 #include "deskS.h"
 #else
@@ -58,19 +60,27 @@ private:
 // ANCHOR_END: servant
 
 // ANCHOR: activator
-class Notebooks : public POA_PortableServer::ServantActivator {
+#ifdef TAO_DESK
+// A local object.
+class Activator : public virtual PortableServer::ServantActivator, public virtual CORBA::LocalObject {};
+#else
+// A servant.
+using Activator = POA_PortableServer::ServantActivator;
+#endif
+
+class Notebooks : public Activator {
 public:
     PortableServer::Servant incarnate(const PortableServer::ObjectId &id, PortableServer::POA_ptr) override {
         CORBA::String_var name = PortableServer::ObjectId_to_string(id);
-        std::cout << "opened " << name << std::endl;
-        return new Notebook(name);
+        std::cout << "opened " << name.in() << std::endl;
+        return new Notebook(name.in());
     }
 
     void etherealize(const PortableServer::ObjectId &id, PortableServer::POA_ptr, PortableServer::Servant servant,
                      CORBA::Boolean, CORBA::Boolean) override {
         CORBA::String_var name = PortableServer::ObjectId_to_string(id);
         if (auto *notebook = dynamic_cast<Notebook *>(servant)) {
-            std::cout << "closed " << name << ": " << notebook->own_total() << std::endl;
+            std::cout << "closed " << name.in() << ": " << notebook->own_total() << std::endl;
         }
         servant->_remove_ref();
     }
@@ -108,15 +118,19 @@ int main(int argc, char **argv) {
     policies[1] = root->create_id_assignment_policy(PortableServer::USER_ID);
     policies[2] = root->create_request_processing_policy(PortableServer::USE_SERVANT_MANAGER);
     PortableServer::POA_var desk = root->create_POA("desk", PortableServer::POAManager::_nil(), policies);
+#ifdef TAO_DESK
+    PortableServer::ServantManager_var manager = new Notebooks;
+#else
     PortableServer::Servant_var<Notebooks> servants = new Notebooks;
     PortableServer::ServantManager_var manager = servants->_this();
-    desk->set_servant_manager(manager);
+#endif
+    desk->set_servant_manager(manager.in());
 
     object = orb->resolve_initial_references("NameService");
     CosNaming::NamingContext_var names = CosNaming::NamingContext::_narrow(object);
     for (const char *name : {"red", "blue"}) {
         PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId(name);
-        object = desk->create_reference_with_id(id, "IDL:Desk/Notebook:1.0");
+        object = desk->create_reference_with_id(id.in(), "IDL:Desk/Notebook:1.0");
         bind(names, name, object);
     }
     PortableServer::POAManager_var(root->the_POAManager())->activate();
