@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use spandrel_test_support::ChildProcess;
+use spandrel_test_support::{ChildProcess, wait_until};
 
 /// An example's executable, built by cargo beside this test; `cargo test --test programs` alone does not
 /// build it, so this does.
@@ -140,6 +140,26 @@ fn the_modules_of_streams_process_messages() {
     let output = example("streams").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "one\ntwo\n(1 missing) four\nfive\n");
+}
+
+#[test]
+fn lines_enter_and_leave_a_configured_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let [directives, lines] = ["svc.conf", "lines.txt"].map(|name| folder.path().join(name));
+    let text = include_str!("../streams/svc.conf")
+        .replace("127.0.0.1:2817", "127.0.0.1:0")
+        .replace("lines.txt", &lines.display().to_string());
+    std::fs::write(&directives, text).unwrap();
+    let mut program = ChildProcess::start(example("configured-stream").arg(&directives).stdout(Stdio::piped()));
+    let mut listening = String::new();
+    BufReader::new(program.stdout.take().unwrap()).read_line(&mut listening).unwrap();
+    let address = listening.trim().strip_prefix("receiving at ").unwrap();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(b"one", address).unwrap();
+    let content = || std::fs::read_to_string(&lines).unwrap_or_default();
+    wait_until("the line has left the stream", || content() == "ONE\n");
+    socket.send_to(b"two", address).unwrap();
+    wait_until("the next line has left the stream", || content() == "ONE\nTWO\n");
 }
 
 #[test]
