@@ -128,7 +128,11 @@ fn replies_and_arguments_of_another_idl_are_told_as_such() {
         },
         |_| Ok(()),
     );
-    let parts = ["the message ended inside a value", "`add` of 127.0.0.1:"];
+    let parts = [
+        "the message ended inside a value",
+        "`add` of 127.0.0.1:",
+        ": its arguments are shorter than the IDL of the server says",
+    ];
     assert_told(&outcome.unwrap_err(), SystemExceptionKind::Marshal, ids::MARSHAL_TRUNCATED, &parts);
 }
 

@@ -7,7 +7,7 @@ use spandrel_cdr::{CdrError, Decoder, Ior, Limits};
 use spandrel_error::excerpt;
 use spandrel_giop::{
     CONTEXT_EXCEPTION_DETAIL, CompletionStatus, ContextLimits, IiopProfile, MessageType, ReplyHeader, ReplyStatus,
-    SystemException, read_exception_detail,
+    SystemException, SystemExceptionKind, ids, read_exception_detail,
 };
 
 use crate::{
@@ -29,6 +29,11 @@ pub(super) fn explain(
     let mut detail = format!("`{operation}` of {}", describe_target(object.ior()));
     if let Some(own) = exception.detail() {
         detail = format!("{detail}: {own}");
+    }
+    // The server has not begun the operation: it could not read the arguments.
+    let is_truncated = (exception.kind(), exception.minor()) == (SystemExceptionKind::Marshal, ids::MARSHAL_TRUNCATED);
+    if is_truncated && exception.completed() == CompletionStatus::No {
+        detail = format!("{detail}: its arguments are shorter than the IDL of the server says");
     }
     let description = context_description(reply).or_else(|| appended_description(rest));
     if let Some(description) = description.filter(|description| !description.is_empty()) {
@@ -131,5 +136,7 @@ pub(super) fn describe_target(ior: &Ior) -> String {
         host = format!("[{host}]");
     }
     let (key, rest) = object_key.split_at(object_key.len().min(MAX_PRINTED));
-    format!("{host}:{port}/{}{}", key.escape_ascii(), if rest.is_empty() { "" } else { "…" })
+    // A server without a plain port, such as one with TLS alone, publishes port 0.
+    let port = if port == 0 { String::new() } else { format!(":{port}") };
+    format!("{host}{port}/{}{}", key.escape_ascii(), if rest.is_empty() { "" } else { "…" })
 }
