@@ -69,13 +69,7 @@ impl Problem {
     /// An error and its causes as an explanation.
     #[must_use]
     pub fn caused_by(self, error: &dyn std::error::Error) -> Self {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            text += &format!(": {error}");
-            cause = error.source();
-        }
-        self.detail(text)
+        self.detail(with_causes(error))
     }
 
     fn of_user_exception(raised: &UnknownUserException) -> Self {
@@ -90,18 +84,16 @@ impl Problem {
     #[must_use]
     pub fn of_system_exception(exception: &SystemException) -> Self {
         let status = status_of(exception.kind());
-        let text = match exception.public_detail() {
-            // The rest, such as the rule of the policy that denies a request, is for the log of this process.
-            Some(public) => {
-                let plain = SystemException::new(exception.kind(), exception.minor(), exception.completed());
-                plain.with_detail(public.to_owned()).to_string()
-            }
-            None => exception.to_string(),
-        };
-        let mut problem = Self::new(status, text);
-        // The title says what happened, the explanation why.
+        let plain = SystemException::new(exception.kind(), exception.minor(), exception.completed());
+        let mut problem = Self::new(status, plain.to_string());
+        // The rest of a detail, such as the rule of the policy that denies a request, is for the log of this process.
+        let mut detail = exception.public_detail().or(exception.detail()).unwrap_or_default().to_owned();
         if let Some(cause) = std::error::Error::source(exception) {
-            problem = problem.caused_by(cause);
+            detail =
+                [detail, with_causes(cause)].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
+        }
+        if !detail.is_empty() {
+            problem = problem.detail(detail);
         }
         let described = spandrel::dynamic::system_exception_json(exception);
         problem.members.insert("type".to_owned(), json!(exception.kind().repository_id()));
@@ -111,6 +103,17 @@ impl Problem {
         }
         problem
     }
+}
+
+/// The text of an error and its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
 }
 
 /// The HTTP status of a system exception.
@@ -147,5 +150,22 @@ impl IntoResponse for Problem {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         headers.extend(self.headers);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spandrel::CompletionStatus;
+
+    use super::*;
+
+    #[test]
+    fn the_explanation_of_an_exception_is_not_cut_with_its_title() {
+        let text =
+            format!("`_interface` of {}; the server says: `_interface` is denied to `operator`", "k".repeat(200));
+        let exception = SystemException::no_permission(0, CompletionStatus::No).with_detail(text.clone());
+        let problem = Problem::of_system_exception(&exception);
+        assert_eq!(problem.members["title"], "CORBA::NO_PERMISSION (minor 0x00000000, COMPLETED_NO)");
+        assert_eq!(problem.members["detail"], text);
     }
 }
