@@ -24,7 +24,6 @@ const JAVAS_ID: &str = "RMI:java.util.ArrayList:F655154F32815380:7881D21D99C7619
 type Answer<T> = Result<T, SystemException>;
 type PlantRef = ValueRef<dyn Plant>;
 
-/// Returns its arguments.
 struct Echo;
 
 impl GardenerServant for Echo {

@@ -430,7 +430,7 @@ pub mod poa {
     };
 }
 
-/// GIOP over TLS.
+/// GIOP over TLS, with certificates of servers and clients.
 #[cfg(feature = "tls")]
 pub use spandrel_ssliop as ssliop;
 

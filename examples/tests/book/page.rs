@@ -12,7 +12,6 @@ pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies below the root").to_owned()
 }
 
-/// A fenced block.
 #[derive(Debug)]
 pub(super) struct Block {
     /// The first word after the fence, up to a comma.

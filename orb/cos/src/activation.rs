@@ -74,29 +74,29 @@ pub enum ActivationError {
     /// The repository knows no server of this name.
     #[error("server `{server}` is not registered (`spandrel-activator add {server}` registers it)")]
     NotRegistered {
-        /// The server.
+        /// The name of the server, as in `-ORBServerId`.
         server: String,
     },
     /// Another process of the server runs.
     #[error("another process of server `{server}` runs (`spandrel-activator stop {server}` ends it)")]
     AlreadyRunning {
-        /// The server.
+        /// The name of the server, as in `-ORBServerId`.
         server: String,
     },
-    /// The repository refused.
+    /// The repository refused the registration.
     #[error("the implementation repository refused server `{server}`: {}", spandrel_error::excerpt(reason))]
     Refused {
-        /// The server.
+        /// The name of the server, as in `-ORBServerId`.
         server: String,
-        /// Its reason.
+        /// The text that the repository sent; foreign, so messages show an excerpt.
         reason: String,
     },
     /// The name of the server is not the `-ORBServerId` of the ORB.
     #[error("service `{service}` is not this server: its ORB has -ORBServerId {server}")]
     OtherServer {
-        /// The name given.
+        /// The name that the caller registered.
         service: String,
-        /// The ORB's.
+        /// The `-ORBServerId` of the ORB.
         server: String,
     },
     /// The server's own object could not be activated.

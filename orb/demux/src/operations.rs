@@ -23,7 +23,7 @@ pub enum OperationDemux {
 }
 
 impl OperationDemux {
-    /// All strategies.
+    /// All strategies, for tests and tables.
     pub const ALL: [Self; 5] = [Self::PerfectHash, Self::DynamicHash, Self::BinarySearch, Self::Linear, Self::Active];
 
     /// The name that options and tables use.
@@ -50,7 +50,7 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// No operations.
+    /// The table of an interface without operations.
     pub const NONE: &'static Self = {
         static NONE: Operations = Operations::new(&[], 0, &[], &[]);
         &NONE

@@ -30,7 +30,7 @@ use webpki::EndEntityCert;
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PeerIdentity {
-    /// Never empty.
+    /// The certificate of the peer, then those that issued it. Never empty.
     chain: Vec<CertificateDer<'static>>,
 }
 

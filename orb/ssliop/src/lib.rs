@@ -42,6 +42,6 @@ pub use files::FileError;
 pub use identity::PeerIdentity;
 pub use options::{ClientVerification, Plain, SetupError};
 pub use protocol::Ssliop;
-/// The underlying family.
+/// The TLS protocol family of the transport layer, without GIOP.
 pub use spandrel_tls as tls;
 pub use spandrel_tls::{ConfigError, pem};

@@ -71,7 +71,7 @@ pub enum SetupError {
     /// Verification without a trusted authority.
     #[error("this ORB has no trusted authority to verify peers (set `Ssliop::trust`, or the option -ORBSSLCA)")]
     NoAuthorities,
-    /// An unusable file.
+    /// A file of certificates, keys or revocation lists cannot be read, or has no such contents.
     #[error(transparent)]
     File(#[from] FileError),
     /// A key that does not match the certificate, or revocation lists that do not match the authorities.

@@ -89,7 +89,7 @@ impl Ssliop {
         })
     }
 
-    /// Adds trusted authorities.
+    /// Sets the trusted authorities. Replaces those set before and those of a file.
     #[must_use]
     pub fn trust(self, authorities: RootCertStore) -> Self {
         self.with(|options| {

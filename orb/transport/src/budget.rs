@@ -148,7 +148,7 @@ impl ReceiveBudget {
         MemoryLimitExceeded { wanted, used: self.all.used(), limit: self.all.limit, scope: ALL, setting: ALL_SETTING }
     }
 
-    /// Releases `octets`.
+    /// Gives back octets that were charged to this connection and to all connections.
     pub fn release(&self, octets: usize) {
         self.used.fetch_sub(octets, Ordering::Relaxed);
         self.all.used.fetch_sub(octets, Ordering::Relaxed);

@@ -73,7 +73,7 @@ impl Endpoint {
         Self { scheme: scheme.into(), address: address.into(), options: Vec::new() }
     }
 
-    /// Adds an option.
+    /// Appends an option, written `name=value` in the endpoint's text.
     #[must_use]
     pub fn with(mut self, option: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.push((option.into(), value.into()));

@@ -9,7 +9,7 @@ use spandrel_ipc::inet;
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum KeepAlive {
-    /// Never.
+    /// No probes: the loss of a peer is noticed only when data is sent to it.
     Off,
     /// The system's configuration; on Linux after two hours.
     #[default]

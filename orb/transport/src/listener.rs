@@ -30,11 +30,11 @@ pub trait ConnectionAcceptor: fmt::Debug + Send {
 /// The source of an endpoint's input.
 #[derive(Debug)]
 pub enum ListenerSource {
-    /// Connections.
+    /// Connections, each with an input of its own.
     Connections(Box<dyn ConnectionAcceptor>),
     /// Datagrams, and the limit of each in octets.
     Datagrams(inet::Dgram, u32),
-    /// No input.
+    /// No input: requests arrive over connections that this side has opened.
     Nothing,
 }
 
@@ -86,7 +86,7 @@ impl Listener {
         Self { bound, published, source }
     }
 
-    /// The listening address.
+    /// The address that the socket is bound to, with the port that the system chose.
     #[must_use]
     pub fn bound(&self) -> &Address {
         &self.bound

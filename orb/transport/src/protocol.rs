@@ -118,7 +118,7 @@ pub mod cost {
     pub const SHARED_MEMORY: u32 = 10;
     /// Sockets within one host.
     pub const SAME_HOST: u32 = 20;
-    /// Sockets between hosts.
+    /// Sockets between hosts; the default of a protocol.
     pub const NETWORK: u32 = 100;
 }
 

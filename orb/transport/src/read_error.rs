@@ -27,7 +27,7 @@ pub enum ReadError {
     /// A message was rejected, and with it the connection.
     #[error(transparent)]
     Rejected(Box<RejectReason>),
-    /// The transport failed.
+    /// The read failed with an error of the transport.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The peer violated GIOP.
@@ -39,11 +39,11 @@ spandrel_error::debug_as_report!(ReadError);
 /// A request that is discarded on arrival.
 #[derive(Debug)]
 pub struct DiscardedRequest {
-    /// Its id.
+    /// The id that the client gave the request.
     pub request_id: u32,
     /// Whether the client waits for a reply.
     pub expects_reply: bool,
-    /// The reason.
+    /// The limit or rule that the request violates.
     pub reason: RejectReason,
 }
 
@@ -53,7 +53,7 @@ pub enum RejectReason {
     /// The message is too long.
     #[error("a message of {len} octets exceeds the limit of {limit} (-ORBMaxMessageSize)")]
     TooLong {
-        /// Its length.
+        /// The length in octets that the header of the message announces.
         len: usize,
         /// The greatest permitted length.
         limit: usize,

@@ -69,7 +69,7 @@ pub trait ReceiveMonitor: fmt::Debug + Sized {
         None
     }
 
-    /// Octets have arrived.
+    /// Told of each read, with the number of octets that arrived.
     #[inline]
     fn received(&mut self, octets: usize) {
         let _ = octets;

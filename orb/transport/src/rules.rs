@@ -32,7 +32,7 @@ pub trait AddressSelection: fmt::Debug + Send + Sync {
 pub struct TransportSelection {
     /// The permitted schemes, the preferred one first; all without a list.
     pub schemes: Option<Vec<String>>,
-    /// The permitted addresses.
+    /// The rules that permit or refuse an address; without rules, all are permitted.
     pub rules: TransportRules,
 }
 

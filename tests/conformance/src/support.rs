@@ -16,11 +16,11 @@ pub use spandrel_test_support::{TEST_TIMEOUT, eventually, in_background};
 /// A server with its root adapter, and a client that reaches it only by a socket.
 #[derive(Debug)]
 pub struct Pair {
-    /// The server.
+    /// The ORB whose objects are called.
     pub server: Orb,
-    /// Its root adapter.
+    /// The root adapter of `server`, parent of the adapters that tests create.
     pub root: Poa,
-    /// The client.
+    /// The ORB that calls, in the same process.
     pub client: Orb,
 }
 
@@ -138,7 +138,7 @@ struct GateState {
 }
 
 impl Gate {
-    /// An open gate.
+    /// Creates a gate that lets every upcall pass.
     #[must_use]
     pub fn open() -> Self {
         let gate = Self::default();

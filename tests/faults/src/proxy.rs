@@ -34,7 +34,7 @@ pub enum Fault {
     HalfClose,
     /// No octets pass in either direction, and neither side receives an error.
     Silence,
-    /// This direction pauses.
+    /// The proxy forwards nothing in this direction for a while.
     Delay,
     /// The server is killed.
     Kill,

@@ -13,7 +13,7 @@ use crate::servants::WAIT_AT_GATE;
 pub enum Step {
     /// After this number of octets of the request; 0: before the proxy forwards any.
     Request(usize),
-    /// During the upcall.
+    /// While the servant runs.
     Upcall,
     /// After this number of octets of the reply.
     Reply(usize),

@@ -25,7 +25,7 @@ macro_rules! variants {
 
 variants!(compiled interpretive adaptive padded mixed);
 
-/// A random type.
+/// A randomly generated IDL type, with the forms of its code under test.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
     /// Its scoped name in IDL.

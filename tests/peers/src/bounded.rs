@@ -46,7 +46,6 @@ impl Bounded {
         }
     }
 
-    /// The process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }

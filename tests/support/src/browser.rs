@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 5;
 /// A running driver of the browser.
 struct Driver {
     process: Child,
-    /// `HOST:PORT`.
+    /// The address of the driver's HTTP server, as `HOST:PORT`.
     address: String,
 }
 

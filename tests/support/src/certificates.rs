@@ -14,9 +14,9 @@ pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 /// A certificate with its key, as PEM.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// The certificate.
+    /// The certificates in PEM, that of the identity first.
     pub chain: String,
-    /// Its key.
+    /// The private key in PEM.
     pub key: String,
 }
 

@@ -9,7 +9,7 @@ use crate::histogram::Histogram;
 /// A distribution of times, in the unit that its owner names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// The shortest.
+    /// The shortest time that was recorded.
     pub min: f64,
     /// Half of the times are shorter.
     pub median: f64,
@@ -19,9 +19,9 @@ pub struct Times {
     pub p99: f64,
     /// 999 in 1,000 are shorter.
     pub p999: f64,
-    /// The longest.
+    /// The longest time, which one interruption by the system determines.
     pub max: f64,
-    /// The mean.
+    /// The sum of the times, divided by their number.
     pub mean: f64,
 }
 

@@ -31,12 +31,12 @@ impl<H: Send + Sync + ?Sized> ReplyHandler for H {}
 pub struct ExceptionHolder<E>(E);
 
 impl<E> ExceptionHolder<E> {
-    /// Wraps an exception.
+    /// Creates the holder that a reply handler gets instead of results.
     pub fn new(exception: E) -> Self {
         Self(exception)
     }
 
-    /// The exception.
+    /// The exception that the call ended with.
     pub fn exception(&self) -> &E {
         &self.0
     }
@@ -325,13 +325,13 @@ pub enum PollableSetError {
 spandrel_error::debug_as_report!(PollableSetError);
 
 impl PollableSet {
-    /// An empty set.
+    /// Creates an empty set, from which no pollable can be taken.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a pollable.
+    /// Adds a pollable. It stays in the set until it is returned as ready or removed.
     pub fn add_pollable(&self, potential: Arc<dyn Pollable>) {
         self.members.lock().push(Arc::clone(&potential));
         potential.register(&self.waiters);

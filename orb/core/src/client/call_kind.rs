@@ -14,15 +14,15 @@ pub(crate) type Marshal<'f, 'a> = &'f dyn Fn(&mut Encoder<'a>) -> Result<(), Cdr
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "it has functions")]
 pub enum CallKind<'f, 'a> {
-    /// A Request message.
+    /// A Request message: a call of an operation.
     Request {
-        /// The operation's name.
+        /// The name of the operation as it is sent.
         operation: &'f str,
         /// The point up to which the reply is awaited.
         response: ResponseFlags,
         /// Whether the operation is `oneway`. With a sync scope that awaits the server, it has a reply all the same.
         is_one_way: bool,
-        /// Encodes the arguments.
+        /// Encodes the arguments, for each attempt anew.
         marshal: Marshal<'f, 'a>,
         /// The service contexts besides those of the connection.
         contexts: &'f [ServiceContext],
@@ -31,7 +31,7 @@ pub enum CallKind<'f, 'a> {
         /// The diagnostics of the call, if it is observed.
         observer: Option<&'f dyn CallObserver>,
     },
-    /// A LocateRequest message.
+    /// A LocateRequest message, which asks for the object's location and runs no operation.
     Locate,
 }
 

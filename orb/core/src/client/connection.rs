@@ -143,7 +143,7 @@ impl ClientConnection {
         &self.metrics
     }
 
-    /// The peer's address.
+    /// The address that the connection was opened to.
     pub fn peer(&self) -> &Address {
         &self.peer
     }

@@ -225,7 +225,7 @@ impl ConnectionCache {
         PurgingMarks { opened: now, last_use: now, ..PurgingMarks::default() }
     }
 
-    /// Adds a member.
+    /// Counts the connections of this member against the limit, as long as the member exists.
     pub(super) fn join<M: CachedConnections + 'static>(&self, member: &Arc<M>) {
         let mut members = self.members.lock();
         members.all.retain(|member| member.strong_count() > 0);

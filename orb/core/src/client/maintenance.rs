@@ -32,7 +32,6 @@ struct VisitSchedule {
     is_closed: bool,
 }
 
-/// A scheduled visit.
 #[derive(Debug)]
 struct MaintenanceVisit {
     at: Instant,

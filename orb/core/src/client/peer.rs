@@ -63,12 +63,12 @@ impl Peer {
         self.unreachable.is_unreachable()
     }
 
-    /// The server's address.
+    /// The address of the server, to which connections are opened.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The open connections.
+    /// The connections of the pool, idle ones included.
     pub(super) fn connections(&self) -> Vec<Arc<ClientConnection>> {
         self.pool.lock().connections.iter().map(|pooled| Arc::clone(&pooled.connection)).collect()
     }

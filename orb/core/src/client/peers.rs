@@ -97,12 +97,12 @@ impl PeerTable {
         self.connections().iter().for_each(|connection| connection.resend_listen_points());
     }
 
-    /// All peers.
+    /// The servers that the ORB has called and not yet forgotten.
     pub(crate) fn all(&self) -> Vec<Arc<Peer>> {
         self.peers.lock().iter().map(|(_, peer)| Arc::clone(peer)).collect()
     }
 
-    /// The open connections.
+    /// The connections to all servers, idle ones included.
     pub fn connections(&self) -> Vec<Arc<ClientConnection>> {
         self.all().iter().flat_map(|peer| peer.connections()).collect()
     }

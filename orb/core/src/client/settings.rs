@@ -49,7 +49,7 @@ pub struct Buffering {
     pub timeout: Duration,
     /// The number of messages.
     pub messages: u32,
-    /// Their octets.
+    /// The number of octets in all buffered messages.
     pub octets: usize,
     /// Whether the first one is written at once, if the connection was quiet.
     pub is_prompt: bool,

@@ -37,7 +37,7 @@ impl Orb {
         Self::builder().take_args(&mut args)?.build().map_err(InitError::Refused)
     }
 
-    /// The ORB's policies.
+    /// The manager of the policies that hold for all references of this ORB.
     #[must_use]
     pub fn policy_manager(&self) -> PolicyManager {
         resolve_policies();

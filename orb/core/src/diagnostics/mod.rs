@@ -48,7 +48,7 @@ pub(crate) trait MetricsEndpoint: Send + Sync + fmt::Debug {
     /// Reports the begin of the shutdown; the endpoint goes on serving.
     fn begin_close(&self);
 
-    /// Stops serving.
+    /// Stops serving: later requests of metrics find no endpoint.
     fn close(&self);
 }
 
@@ -142,7 +142,7 @@ impl ArrivalTime {
         Self(diagnostics.metrics.as_ref().map(|_| Instant::now()))
     }
 
-    /// Ends the wait.
+    /// Adds the time since the arrival to the metrics, when a thread takes the request.
     pub fn ends(self, diagnostics: &Diagnostics) {
         if let (Some(since), Some(metrics)) = (self.0, diagnostics.metrics()) {
             metrics.add_wait(since.elapsed());

@@ -14,12 +14,12 @@ pub struct Encoding {
     pub format: i16,
     /// The version of GIOP whose rules the values follow.
     pub major_version: u8,
-    /// Its minor number.
+    /// The minor number of the GIOP version whose rules of encoding apply.
     pub minor_version: u8,
 }
 
 impl Encoding {
-    /// `ENCODING_CDR_ENCAPS`: CDR encapsulations.
+    /// `ENCODING_CDR_ENCAPS`, the format of CDR encapsulations; the only one that the standard has.
     pub const CDR_ENCAPS: i16 = 0;
 
     /// CDR encapsulations by the rules of this version of GIOP.

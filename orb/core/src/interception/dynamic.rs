@@ -13,11 +13,11 @@ use crate::{Context, Orb, client::Reply};
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u32)]
 pub enum ParameterMode {
-    /// To the object.
+    /// The caller sends the value.
     In = 0,
-    /// Back from it.
+    /// The reply brings the value.
     Out = 1,
-    /// Both.
+    /// The caller sends a value, and the reply brings the new one.
     InOut = 2,
 }
 
@@ -26,9 +26,9 @@ pub enum ParameterMode {
 pub struct Parameter {
     /// Its value; for an `out` parameter, `None` before the reply.
     pub argument: Option<Any>,
-    /// Its type.
+    /// The IDL type, known even while there is no value.
     pub type_code: TypeCode,
-    /// Its direction.
+    /// Whether the request, the reply or both carry the value.
     pub mode: ParameterMode,
 }
 

@@ -17,7 +17,7 @@ use crate::{ObjectRef, policy::SyncScopePolicy};
 pub enum ReplyStatus {
     /// Results; for one-way and asynchronous requests, a completed sending.
     Successful = 0,
-    /// A system exception.
+    /// A system exception, raised by the object, by an ORB or by an interceptor.
     SystemException = 1,
     /// An exception that the operation raises.
     UserException = 2,
@@ -43,19 +43,19 @@ pub(crate) fn sync_scope(response: ResponseFlags) -> SyncScopePolicy {
 pub enum RequestOutcome {
     /// A reply with results.
     Reply,
-    /// An exception.
+    /// A system exception, or one that the operation raises.
     Exception(RaisedException),
     /// Another outcome: its kind, and the target of a forwarding.
     Other(ReplyStatus, Option<ObjectRef>),
 }
 
 impl RequestOutcome {
-    /// A system exception.
+    /// The outcome of a request that ends with this system exception.
     pub fn system(exception: SystemException) -> Self {
         Self::Exception(RaisedException::system_exception(exception))
     }
 
-    /// A forwarding.
+    /// The outcome of a request that is sent to `target` instead.
     pub fn forward(target: ObjectRef) -> Self {
         Self::Other(ReplyStatus::LocationForward, Some(target))
     }

@@ -151,7 +151,7 @@ impl IorInfo<'_> {
         self.adapter.manager_id()
     }
 
-    /// The adapter's state.
+    /// The treatment of requests by the adapter at this moment.
     #[must_use]
     pub fn state(&self) -> AdapterState {
         self.adapter.state()

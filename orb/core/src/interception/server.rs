@@ -135,7 +135,7 @@ pub struct ServerRequestInfo<'r> {
     ending: RequestOutcome,
 }
 
-/// A LocateRequest.
+/// A LocateRequest as interceptors see it: it has neither operation nor contexts.
 #[derive(Clone, Copy, Debug)]
 pub struct LocateRequestInfo<'r> {
     orb: &'r Orb,
@@ -144,7 +144,7 @@ pub struct LocateRequestInfo<'r> {
 }
 
 impl<'r> LocateRequestInfo<'r> {
-    /// The ORB.
+    /// The ORB that received the LocateRequest.
     #[must_use]
     pub fn orb(&self) -> &'r Orb {
         self.orb
@@ -156,7 +156,7 @@ impl<'r> LocateRequestInfo<'r> {
         self.key
     }
 
-    /// As [`ServerRequestInfo::peer_address`].
+    /// The address of the client; `None` for a caller in this ORB.
     #[must_use]
     pub fn peer_address(&self) -> Option<&'r Address> {
         self.peer
@@ -197,7 +197,7 @@ impl ServerRequestInfo<'_> {
         &self.header.operation
     }
 
-    /// The ORB.
+    /// The ORB that received the request.
     #[must_use]
     pub fn orb(&self) -> &Orb {
         self.orb

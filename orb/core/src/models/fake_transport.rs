@@ -50,7 +50,7 @@ struct FakeInput {
     record: Record,
 }
 
-/// The server's threads.
+/// A running fake server: its end of the pipe, and its threads.
 #[derive(Debug)]
 pub struct FakePeer {
     transport: Arc<FakeTransport>,

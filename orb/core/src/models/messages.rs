@@ -36,7 +36,7 @@ pub fn request(fake_request: FakeRequest, octets: usize) -> Encoder<'static> {
     out
 }
 
-/// Encodes a reply.
+/// A Reply message to this request, with a body of so many octets.
 pub fn reply(fake_request: FakeRequest, octets: usize) -> Vec<u8> {
     let mut out = Encoder::new(wire());
     let body = begin_reply(&mut out, fake_request.id, ReplyStatus::NoException, &[]);
@@ -45,14 +45,14 @@ pub fn reply(fake_request: FakeRequest, octets: usize) -> Vec<u8> {
     out.to_vec()
 }
 
-/// A LocateRequest.
+/// A LocateRequest message with this request id.
 pub fn locate(id: u32) -> Vec<u8> {
     let mut out = Encoder::new(wire());
     locate_request(&mut out, id, b"key").expect("it is short");
     out.to_vec()
 }
 
-/// A CancelRequest.
+/// A CancelRequest message for the request with this id.
 pub fn cancel(request_id: u32) -> Vec<u8> {
     let mut out = Encoder::new(wire());
     CancelRequest { request_id }.encode(&mut out).expect("it is short");

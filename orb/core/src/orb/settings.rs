@@ -53,10 +53,10 @@ pub struct Settings {
 pub enum Collocation {
     /// Without marshaling where the stub supports it, otherwise through the adapter.
     Direct,
-    /// Through the adapter.
+    /// Through the adapter, with its checks and with marshaled arguments, but without a socket.
     #[default]
     ThroughPoa,
-    /// Through a socket.
+    /// Through a socket, as calls of any other server.
     No,
 }
 

@@ -66,7 +66,7 @@ pub enum BidirectionalPolicy {
     /// They are not: clients have to connect.
     #[default]
     Normal,
-    /// They are.
+    /// They are: the server may call back over the connection that the client opened.
     Both,
 }
 

@@ -31,9 +31,9 @@ pub enum DeadlineContext {
     /// Points in time in the standard's form, sent to all servers (INVOCATION_POLICIES, CORBA 3.3 Part 1,
     /// 17.3.1). Clocks have to agree.
     Absolute,
-    /// Both forms.
+    /// The remaining time and points in time, for networks with servers of both kinds.
     Both,
-    /// No context.
+    /// No context: servers do not learn the deadline.
     None,
 }
 
@@ -47,9 +47,9 @@ impl DeadlineContext {
     }
 }
 
-/// `IOP::INVOCATION_POLICIES`.
+/// The service context id `IOP::INVOCATION_POLICIES`.
 const INVOCATION_POLICIES: u32 = 7;
-/// No limit.
+/// The remaining time of a request without a limit.
 const NO_LIMIT: u64 = u64::MAX;
 /// The octets at the end of this ORB's context that change with each request.
 const TAIL_OCTETS: usize = 16;

@@ -41,7 +41,7 @@ pub struct PolicyError {
     pub policy_type: PolicyType,
     /// A description of the value: its type, and the number if it is a `short` or `unsigned short`.
     pub value: String,
-    /// The reason.
+    /// The code that `CORBA::PolicyError` carries.
     pub reason: PolicyErrorCode,
 }
 spandrel_error::debug_as_report!(PolicyError);

@@ -12,7 +12,7 @@ use crate::{Policy, PolicyType};
 /// The effect on policies that were set before (CORBA 3.3 Part 1, 8.9.1).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum SetOverrideType {
-    /// They are removed.
+    /// All policies that were set before are removed, those of other types as well.
     SetOverride,
     /// Those of other types are kept.
     AddOverride,
@@ -82,7 +82,7 @@ const OF_ADAPTERS: std::ops::RangeInclusive<PolicyType> = 16..=22;
 pub(crate) struct Overrides(Vec<(PolicyType, Policy)>);
 
 impl Overrides {
-    /// No policies.
+    /// Overrides of no type: the policies of the next wider scope apply.
     pub(crate) const NONE: Self = Self(Vec::new());
 
     pub(crate) fn get(&self, policy_type: PolicyType) -> Option<&Policy> {

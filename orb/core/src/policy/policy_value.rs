@@ -29,7 +29,7 @@ pub trait PolicyValue: Any + Send + Sync + fmt::Debug {
 pub struct Policy(Arc<dyn PolicyValue>);
 
 impl Policy {
-    /// Wraps a value.
+    /// Wraps the value of one type of policy, so that lists can hold policies of all types.
     pub fn new(value: impl PolicyValue) -> Self {
         Self(Arc::new(value))
     }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::{PolicyType, PolicyValue};
 
-/// `Messaging::REBIND_POLICY_TYPE`.
+/// The number of `Messaging::REBIND_POLICY_TYPE`.
 pub(crate) const REBIND: PolicyType = 23;
-/// `Messaging::SYNC_SCOPE_POLICY_TYPE`.
+/// The number of `Messaging::SYNC_SCOPE_POLICY_TYPE`.
 pub(crate) const SYNC_SCOPE: PolicyType = 24;
 /// `TAO::BUFFERING_CONSTRAINT_POLICY_TYPE`, by TAO's number.
 pub(crate) const BUFFERING_CONSTRAINT: PolicyType = 0x5441_0001;

@@ -7,7 +7,7 @@ use std::{
 
 use spandrel_sync::thread_local;
 
-/// The flags.
+/// Reasons for a call to look at the state of its thread; each is a bit.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum ThreadFlag {

@@ -6,17 +6,17 @@ use spandrel_cdr::{CdrError, Decode, Decoder, Defining, Encode, Encoder, TypeCod
 
 use crate::{PolicyType, PolicyValue};
 
-/// `Messaging::REQUEST_START_TIME_POLICY_TYPE`.
+/// `Messaging::REQUEST_START_TIME_POLICY_TYPE`: the earliest delivery of the request.
 pub(crate) const REQUEST_START_TIME: PolicyType = 27;
-/// `Messaging::REQUEST_END_TIME_POLICY_TYPE`.
+/// `Messaging::REQUEST_END_TIME_POLICY_TYPE`: the latest delivery of the request.
 pub(crate) const REQUEST_END_TIME: PolicyType = 28;
-/// `Messaging::REPLY_START_TIME_POLICY_TYPE`.
+/// `Messaging::REPLY_START_TIME_POLICY_TYPE`: the earliest delivery of the reply.
 pub(crate) const REPLY_START_TIME: PolicyType = 29;
-/// `Messaging::REPLY_END_TIME_POLICY_TYPE`.
+/// `Messaging::REPLY_END_TIME_POLICY_TYPE`: the latest delivery of the reply.
 pub(crate) const REPLY_END_TIME: PolicyType = 30;
-/// `Messaging::RELATIVE_REQ_TIMEOUT_POLICY_TYPE`.
+/// `Messaging::RELATIVE_REQ_TIMEOUT_POLICY_TYPE`: the time until the request is delivered.
 pub(crate) const RELATIVE_REQUEST_TIMEOUT: PolicyType = 31;
-/// `Messaging::RELATIVE_RT_TIMEOUT_POLICY_TYPE`.
+/// `Messaging::RELATIVE_RT_TIMEOUT_POLICY_TYPE`: the time until the reply is delivered.
 pub(crate) const RELATIVE_ROUNDTRIP_TIMEOUT: PolicyType = 32;
 /// `TAO::CONNECTION_TIMEOUT_POLICY_TYPE`, by TAO's number.
 pub(crate) const CONNECTION_TIMEOUT: PolicyType = 0x5441_0008;

@@ -151,7 +151,7 @@ pub trait Interface: FromBound {
     /// Wraps a reference without a check of its interface.
     fn from_object(object: ObjectRef) -> Self;
 
-    /// The untyped reference.
+    /// The same reference without its interface's operations.
     fn as_object(&self) -> &ObjectRef;
 }
 
@@ -494,7 +494,7 @@ impl fmt::Debug for ObjectRef {
 }
 
 impl fmt::Display for ObjectRef {
-    /// The `IOR:` form.
+    /// Writes the stringified reference, which begins with `IOR:`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&spandrel_giop::ior_to_string(&self.0.ior))
     }

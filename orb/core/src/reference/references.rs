@@ -43,7 +43,7 @@ pub(crate) fn enable_urls() {
     URLS.get_or_init(|| UrlFunctions { parse: from_url, check_initial });
 }
 
-/// Parses `IOR:`.
+/// Parses a stringified reference in the form `IOR:` and hexadecimal digits.
 fn from_ior(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
     let ior = ior_from_string(text).map_err(bad_url)?;
     if ior.is_nil() { Err(nil()) } else { Ok(orb.reference(ior)) }

@@ -66,7 +66,7 @@ pub trait SupportedInterfaces {
 /// The location of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Located {
-    /// In this server.
+    /// In this server, which may have to activate it for a request.
     Here,
     /// Unknown to this server.
     Unknown,
@@ -80,9 +80,9 @@ pub enum Located {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(i16)]
 pub enum AdapterState {
-    /// Requests wait.
+    /// Requests wait until the adapter's manager is activated.
     Holding = 0,
-    /// Requests are run.
+    /// Requests are given to servants.
     Active = 1,
     /// Requests are refused for now.
     Discarding = 2,
@@ -100,7 +100,7 @@ pub trait AdapterDescription {
     /// The id of its manager.
     fn manager_id(&self) -> &str;
 
-    /// Its present state.
+    /// The treatment of requests at present, which its manager decides.
     fn state(&self) -> AdapterState;
 
     /// Its policy of this type, if it has one.

@@ -120,7 +120,7 @@ impl ServerSettings {
 pub(crate) struct ServerOptions(Option<Arc<dyn Any + Send + Sync>>);
 
 impl ServerOptions {
-    /// The settings.
+    /// A copy of the settings, or the defaults if no option has set any.
     pub(crate) fn settings(&self) -> ServerSettings {
         self.0.as_ref().and_then(|set| set.downcast_ref::<ServerSettings>()).cloned().unwrap_or_default()
     }

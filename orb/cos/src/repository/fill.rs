@@ -42,18 +42,18 @@ pub enum FillError {
     /// The repository raised an exception.
     #[error("cannot enter `{name}` into the interface repository")]
     Call {
-        /// The definition.
+        /// The absolute name of the definition.
         name: String,
-        /// The exception.
+        /// The exception that the repository raised.
         #[source]
         cause: SystemException,
     },
     /// The definition has no form in a repository.
     #[error("`{name}` cannot be entered into an interface repository: {reason}")]
     Unsupported {
-        /// The definition.
+        /// The absolute name of the definition.
         name: String,
-        /// The reason.
+        /// The cause, worded to end the error message.
         reason: String,
     },
 }

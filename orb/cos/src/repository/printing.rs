@@ -30,9 +30,9 @@ pub enum PrintError {
     /// A definition has no form in IDL.
     #[error("`{name}` cannot be printed as IDL: {reason}")]
     Unsupported {
-        /// Its absolute name.
+        /// The absolute name of the definition.
         name: String,
-        /// The reason.
+        /// The cause, worded to end the error message.
         reason: String,
     },
     /// No definition has the name of the scope.

@@ -17,7 +17,7 @@ fn user_ids() -> [Policy; 1] {
     [IdAssignmentPolicy::UserId.into()]
 }
 
-/// Adapters with NON_RETAIN.
+/// Two adapters with NON_RETAIN: one with a default servant, one with a locator.
 fn non_retaining(pair: &Pair) -> [Poa; 2] {
     [pair.adapter("default", default_servant_only()), pair.adapter("locator", locating())]
 }

@@ -41,7 +41,7 @@ const REPLIES: u64 = 64 << 10;
 /// Memory in KiB of buffers, threads and the allocator, for every attack.
 const SLACK: u64 = 48 << 10;
 
-/// All attacks.
+/// The attacks that tests and the program run.
 pub const ALL: [Attack; 24] = [
     Attack {
         name: "mutated requests",

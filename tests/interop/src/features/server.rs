@@ -24,7 +24,6 @@ type Answer<T> = Result<T, SystemException>;
 struct Server {
     orb: Orb,
     generation: u32,
-    /// Set by `Desk::restart`.
     restart_requested: Arc<AtomicBool>,
     plain: Target,
     dynamically: Target,

@@ -191,7 +191,6 @@ pub(super) fn terminate(mut process: Bounded) -> Result<()> {
     Ok(())
 }
 
-/// A running relay.
 #[derive(Debug)]
 pub(super) struct Relay {
     process: Bounded,

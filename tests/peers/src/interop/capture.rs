@@ -75,7 +75,7 @@ pub(super) fn isolated() -> Result<Option<bool>> {
     Ok(None)
 }
 
-/// A running capture.
+/// A running dumpcap, and the file to which it writes the packets.
 pub(super) struct Capture {
     program: Bounded,
     file: PathBuf,

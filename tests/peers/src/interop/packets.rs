@@ -90,7 +90,6 @@ fn next_frame(file: &mut impl Read, frame: &mut Vec<u8>) -> io::Result<Option<[u
     file.read_exact(frame).map(|()| Some(head))
 }
 
-/// A TCP segment.
 struct Segment<'f> {
     /// Both addresses and both ports.
     ends: Vec<u8>,

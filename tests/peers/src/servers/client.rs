@@ -39,7 +39,6 @@ impl Client {
         Ok(Self { stream })
     }
 
-    /// Sends octets.
     pub(super) fn send(&mut self, octets: &[u8]) -> Result<()> {
         self.stream.write_all(octets).context("cannot send")
     }

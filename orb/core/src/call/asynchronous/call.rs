@@ -95,7 +95,7 @@ struct SentRequest {
 }
 
 impl Call {
-    /// Sends a request.
+    /// Sends the request, and returns the call that awaits its reply; fails if it could not be sent.
     pub(super) fn start(
         object: &ObjectRef,
         operation: Cow<'static, str>,
@@ -168,7 +168,7 @@ impl Call {
         &self.operation
     }
 
-    /// Takes the outcome.
+    /// Takes the outcome, once; if there is none, `waker` will be woken when there is.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Outcome> {
         if self.object.orb().is_copied() {
             return Poll::Ready(Err(process_is_a_copy().with_completed(CompletionStatus::Maybe)));

@@ -231,7 +231,7 @@ impl CancellationSource {
         reason
     }
 
-    /// Removes a waiter.
+    /// Removes the waiter that registered with this key, and drops its waker outside of the lock.
     pub fn forget(&self, key: u64) {
         let mut waiters = self.waiters.lock();
         let position = waiters.wakers.iter().position(|(of, _)| *of == key);

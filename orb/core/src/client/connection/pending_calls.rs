@@ -31,7 +31,7 @@ pub(super) enum ReplyWaiter {
         wake: Option<Arc<Condition>>,
         reply: Option<Reply>,
     },
-    /// An asynchronous call.
+    /// A call that no thread waits for: the receiver takes the reply.
     Task(Arc<dyn ReplyReceiver>),
 }
 

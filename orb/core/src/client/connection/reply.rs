@@ -21,9 +21,9 @@ pub struct Reply {
 /// The kind and status of a [`Reply`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ReplyKind {
-    /// A Reply.
+    /// The answer to a Request.
     Reply(ReplyStatus),
-    /// A LocateReply.
+    /// The answer to a LocateRequest.
     Locate(LocateStatus),
 }
 

@@ -57,7 +57,7 @@ impl Metrics {
         self.side(side).running.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts its end.
+    /// Counts the end of a call or request, and adds its time to the series of the operation.
     pub(super) fn count_end(
         &self,
         side: Side,

@@ -11,7 +11,7 @@ use super::{
 const SIDES: &[Side] = &[Side::Client, Side::Server];
 
 impl Metrics {
-    /// Appends all metrics.
+    /// Appends all metrics in the text format of Prometheus.
     pub(crate) fn render(&self, text: &mut String) {
         write_header(
             text,

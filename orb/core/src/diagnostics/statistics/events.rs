@@ -40,13 +40,13 @@ impl Default for Counters {
 }
 
 impl Statistics {
-    /// Counts an event.
+    /// Adds one to the count of the event.
     #[inline]
     pub fn note(&self, event: Event) {
         self.shared.events[event as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Changes a level.
+    /// Adds `by` to the level; a negative number lowers it.
     #[inline]
     pub fn change(&self, level: Level, by: i64) {
         self.shared.levels[level as usize].fetch_add(by, Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl Statistics {
         self.shared.events[event as usize].load(Ordering::Relaxed)
     }
 
-    /// The present level.
+    /// The level at present, which other threads may change at any time.
     #[must_use]
     pub fn level(&self, level: Level) -> i64 {
         self.shared.levels[level as usize].load(Ordering::Relaxed)
@@ -85,7 +85,7 @@ impl fmt::Debug for Statistics {
 /// A family of series with one name and different labels.
 pub(super) struct Family<K: 'static> {
     pub(super) name: &'static str,
-    /// One line.
+    /// The description after `# HELP`, a single line.
     pub(super) help: &'static str,
     /// The labels of each series as text between braces, and its event or level.
     pub(super) series: &'static [(&'static str, K)],
@@ -102,7 +102,7 @@ macro_rules! events {
         }
 
         impl Event {
-            /// All events.
+            /// All events, in the order of their numbers.
             pub const ALL: &[Self] = &[$($(Self::$variant,)*)*];
             pub(super) const COUNT: usize = Self::ALL.len();
         }
@@ -133,7 +133,7 @@ macro_rules! levels {
         }
 
         impl Level {
-            /// All levels.
+            /// All levels, in the order of their numbers.
             pub const ALL: &[Self] = &[$($(Self::$variant,)*)*];
             pub(super) const COUNT: usize = Self::ALL.len();
         }

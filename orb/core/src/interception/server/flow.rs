@@ -17,7 +17,7 @@ use crate::{
 /// The present data of a request for interceptors.
 #[expect(missing_debug_implementations, reason = "a target has none")]
 pub struct RequestView<'r> {
-    /// The header.
+    /// The decoded header: id, operation and service contexts.
     pub header: &'r RequestHeader<'r>,
     /// The response that the client still expects.
     pub response: ResponseFlags,
