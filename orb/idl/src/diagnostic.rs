@@ -146,8 +146,8 @@ impl Reporter {
         let mut list = self.list;
         list.sort_by_cached_key(|diagnostic| {
             let primary = diagnostic.primary.as_ref();
-            let place = primary.map(|label| place(label.span, &sources));
-            (place.is_none(), place)
+            let reading_position = primary.map(|label| reading_position(label.span, &sources));
+            (reading_position.is_none(), reading_position)
         });
         Diagnostics { list, sources }
     }
@@ -155,15 +155,15 @@ impl Reporter {
 
 /// The position in reading order: the positions of the inclusions that lead to it, outermost first, and its
 /// own.
-fn place(span: Span, sources: &SourceMap) -> Vec<u32> {
-    let mut place = vec![span.start];
+fn reading_position(span: Span, sources: &SourceMap) -> Vec<u32> {
+    let mut reading_position = vec![span.start];
     let mut file = span.file;
     while let Some(inclusion) = sources.file(file).included_from {
-        place.push(inclusion.start);
+        reading_position.push(inclusion.start);
         file = inclusion.file;
     }
-    place.reverse();
-    place
+    reading_position.reverse();
+    reading_position
 }
 
 /// All diagnostics of one run, in the reading order of the source, with their sources.

@@ -234,7 +234,7 @@ impl MemoryFiles {
 
 impl SourceProvider for MemoryFiles {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let found = self.files.get(path);
-        found.cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        let contents = self.files.get(path);
+        contents.cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 }

@@ -87,9 +87,9 @@ impl Checker<'_> {
         let Some(at) = written.iter().find(|it| it.name == "bit_bound") else {
             return;
         };
-        let value = |of: &[Annotation], name: &str| {
-            let found = of.iter().find(|it| it.name == name)?;
-            found.parameters.iter().find_map(|(_, value)| match value {
+        let value = |annotations: &[Annotation], name: &str| {
+            let annotation = annotations.iter().find(|it| it.name == name)?;
+            annotation.parameters.iter().find_map(|(_, value)| match value {
                 AnnotationValue::Const(ConstValue::Integer(value)) => Some(*value),
                 _ => None,
             })
@@ -167,14 +167,16 @@ impl Checker<'_> {
         let mut parameters = Vec::new();
         for (name, value) in &written.parameters {
             let name = name.map(|name| self.text(name.symbol).to_string());
-            let wanted = match standard {
-                Some((_, known)) => Some(self.parameter(written, known, name.as_deref(), value.span)?),
+            let parameter_kind = match standard {
+                Some((_, declared_parameters)) => {
+                    Some(self.parameter(written, declared_parameters, name.as_deref(), value.span)?)
+                }
                 None => None,
             };
-            parameters.push((name, self.annotation_value(value, wanted)?));
+            parameters.push((name, self.annotation_value(value, parameter_kind)?));
         }
-        if let Some((_, known)) = standard {
-            self.missing_parameters(written, known, &parameters)?;
+        if let Some((_, declared_parameters)) = standard {
+            self.missing_parameters(written, declared_parameters, &parameters)?;
         }
         Some(Annotation { name: written.name.clone(), parameters })
     }
@@ -183,12 +185,12 @@ impl Checker<'_> {
     fn parameter(
         &mut self,
         written: &ast::Annotation,
-        known: &[Parameter],
+        declared_parameters: &[Parameter],
         name: Option<&str>,
         span: Span,
     ) -> Option<Takes> {
         let annotation = &written.name;
-        let problem = match (name, known) {
+        let problem = match (name, declared_parameters) {
             (None, [(_, takes, _)]) if written.parameters.len() == 1 => return Some(*takes),
             (_, []) => format!("`@{annotation}` takes no parameter"),
             (None, _) => format!("the parameters of `@{annotation}` must be named"),
@@ -196,14 +198,14 @@ impl Checker<'_> {
                 let named =
                     |it: &&(Option<ast::Name>, Expression)| it.0.is_some_and(|it| &*self.text(it.symbol) == name);
                 let times = written.parameters.iter().filter(named).count();
-                match known.iter().find(|it| it.0 == name) {
+                match declared_parameters.iter().find(|it| it.0 == name) {
                     Some((_, takes, _)) if times == 1 => return Some(*takes),
                     Some(_) => format!("`{name}` is given twice"),
                     None => format!("`@{annotation}` has no parameter `{name}`"),
                 }
             }
         };
-        let names: Vec<&str> = known.iter().map(|it| it.0).collect();
+        let names: Vec<&str> = declared_parameters.iter().map(|it| it.0).collect();
         let mut error = Diagnostic::error(problem).at(span, "");
         if !names.is_empty() {
             error = error.note(format!("its parameters: {}", names.join(", ")));
@@ -215,11 +217,12 @@ impl Checker<'_> {
     fn missing_parameters(
         &mut self,
         written: &ast::Annotation,
-        known: &[Parameter],
-        given: &[(Option<String>, AnnotationValue)],
+        declared_parameters: &[Parameter],
+        arguments: &[(Option<String>, AnnotationValue)],
     ) -> Option<()> {
-        let is_given = |wanted: &str| given.iter().any(|(name, _)| name.as_deref().is_none_or(|name| name == wanted));
-        let mut missing = known.iter().filter(|(name, _, required)| *required && !is_given(name));
+        let has_argument =
+            |parameter: &str| arguments.iter().any(|(name, _)| name.as_deref().is_none_or(|name| name == parameter));
+        let mut missing = declared_parameters.iter().filter(|(name, _, required)| *required && !has_argument(name));
         let Some((name, ..)) = missing.next() else {
             return Some(());
         };
@@ -300,8 +303,8 @@ fn literal_target(literal: &Step) -> Option<Target> {
 
 /// The position of `@oneway` among the annotations, unless its value is `FALSE`.
 fn oneway(written: &[ast::Annotation], annotations: &[Annotation]) -> Option<Span> {
-    let found = annotations.iter().find(|it| it.name == "oneway")?;
-    let off = found.parameters.iter().any(|it| it.1 == AnnotationValue::Const(ConstValue::Boolean(false)));
+    let annotation = annotations.iter().find(|it| it.name == "oneway")?;
+    let off = annotation.parameters.iter().any(|it| it.1 == AnnotationValue::Const(ConstValue::Boolean(false)));
     written.iter().find(|it| it.name == "oneway" && !off).map(|it| it.span)
 }
 

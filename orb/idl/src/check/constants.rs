@@ -309,8 +309,8 @@ impl Checker<'_> {
             | (ConstValue::String(_), Target::String { .. })
             | (ConstValue::WideString(_), Target::WideString { .. })
             | (ConstValue::Fixed(_), Target::Fixed { .. }) => true,
-            (ConstValue::Enumerator(id), Target::Enum(of)) => {
-                matches!(&self[*id].kind, DefinitionKind::Enumerator(it) if it.of == of)
+            (ConstValue::Enumerator(id), Target::Enum(enumeration)) => {
+                matches!(&self[*id].kind, DefinitionKind::Enumerator(it) if it.of == enumeration)
             }
             _ => false,
         }

@@ -19,8 +19,8 @@ impl Checker<'_> {
         bases: &[ScopedName],
         body: Option<&[Item]>,
     ) {
-        let known = self.declared_before(name).filter(|&id| matches!(self[id].kind, DefinitionKind::Interface(_)));
-        if let Some(id) = known {
+        let earlier = self.declared_before(name).filter(|&id| matches!(self[id].kind, DefinitionKind::Interface(_)));
+        if let Some(id) = earlier {
             self.check_same_flavour(flavour, id, name.name.span);
         }
         let empty = Interface {
@@ -29,7 +29,7 @@ impl Checker<'_> {
             ..Interface::default()
         };
         let Some(body) = body else {
-            let id = match known {
+            let id = match earlier {
                 Some(id) => {
                     self.check_same_prefix(id, name);
                     id
@@ -45,8 +45,8 @@ impl Checker<'_> {
             return;
         };
         let bases = self.bases((flavour, name), bases);
-        let known = known.filter(|id| self.facts[id.index()].scope.is_none());
-        let id = match known {
+        let earlier = earlier.filter(|id| self.facts[id.index()].scope.is_none());
+        let id = match earlier {
             Some(id) => {
                 self.complete_forward(id, name);
                 id
@@ -159,7 +159,7 @@ impl Checker<'_> {
 
     /// Reports operations and attributes of different bases with the same name.
     fn check_inherited_together(&mut self, all_bases: &[DefId], name: &NewName) {
-        let mut seen: HashMap<Symbol, DefId> = HashMap::new();
+        let mut interfaces_by_name: HashMap<Symbol, DefId> = HashMap::new();
         for &base in all_bases {
             for id in self.operations_of(base) {
                 let Some(rest) = self.inheritance_budget.checked_sub(1) else {
@@ -167,9 +167,9 @@ impl Checker<'_> {
                 };
                 self.inheritance_budget = rest;
                 let folded = self.interner.folded(self.facts[id.index()].symbol);
-                match seen.get(&folded) {
+                match interfaces_by_name.get(&folded) {
                     None => {
-                        seen.insert(folded, id);
+                        interfaces_by_name.insert(folded, id);
                     }
                     Some(&other) => self.inherited_clash(name.name, id, other),
                 }

@@ -227,8 +227,8 @@ impl Checker<'_> {
             let entries = entries.filter(|it| it.definition.is_some());
             let mut candidates: Vec<_> = entries.take(MOST_CANDIDATES).map(|it| self.text(it.symbol)).collect();
             candidates.sort_unstable(); // the map is unordered
-            if let Some(found) = closest(text, candidates.iter().map(|it| &**it)) {
-                return Some(found.to_owned());
+            if let Some(similar) = closest(text, candidates.iter().map(|it| &**it)) {
+                return Some(similar.to_owned());
             }
         }
         None

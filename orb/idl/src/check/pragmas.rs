@@ -18,13 +18,13 @@ impl Checker<'_> {
         }
         let facts = &self.facts[target.index()];
         let earlier = facts.id_set.or(facts.version_set);
-        let known = &self[target].repository_id;
+        let current_id = &self[target].repository_id;
         if let Some(earlier) = earlier
-            && known != id
+            && current_id != id
         {
             let error = Diagnostic::error(format!("the repository id of `{}` is set twice", self[target].name))
                 .at(span, format!("here to `{id}`"))
-                .also(earlier, format!("before to `{known}`"));
+                .also(earlier, format!("before to `{current_id}`"));
             return self.report(error);
         }
         self.facts[target.index()].id_set = Some(span);
@@ -36,13 +36,13 @@ impl Checker<'_> {
             return;
         };
         let id = &self[target].repository_id;
-        let Some((stem, known)) = id.rsplit_once(':') else {
+        let Some((stem, current_version)) = id.rsplit_once(':') else {
             return;
         };
         let facts = &self.facts[target.index()];
         let earlier = facts.id_set.or(facts.version_set);
         if let Some(earlier) = earlier
-            && known != version
+            && current_version != version
         {
             let error = Diagnostic::error(format!("the version of `{}` is set twice", self[target].name))
                 .at(span, format!("here to {version}"))

@@ -147,23 +147,23 @@ impl Checker<'_> {
         format!("IDL:{}:1.0", join(prefix, name))
     }
 
-    /// Enters a name into the current scope; returns whether that was possible. `what` describes it in an
+    /// Enters a name into the current scope; returns whether that was possible. `described_as` describes it in an
     /// error.
-    pub(super) fn enter_name(&mut self, name: Name, definition: Option<DefId>, what: &str) -> bool {
+    pub(super) fn enter_name(&mut self, name: Name, definition: Option<DefId>, described_as: &str) -> bool {
         let scope = self.current();
         let folded = self.interner.folded(name.symbol);
         if let Some(earlier) = self.scope(scope).names.get(&folded).copied() {
-            self.collision(name, earlier, what);
+            self.collision(name, earlier, described_as);
             return false;
         }
-        self.check_enclosing(scope, name, what);
-        self.check_used(scope, name, what);
+        self.check_enclosing(scope, name, described_as);
+        self.check_used(scope, name, described_as);
         let entry = Entry { symbol: name.symbol, definition, span: name.span };
         self.scope_mut(scope).names.insert(folded, entry);
         true
     }
 
-    fn collision(&mut self, name: Name, earlier: Entry, what: &str) {
+    fn collision(&mut self, name: Name, earlier: Entry, described_as: &str) {
         if earlier.definition.is_some_and(|id| self.facts[id.index()].broken) {
             return;
         }
@@ -175,12 +175,14 @@ impl Checker<'_> {
             Diagnostic::error(format!("`{text}` and `{before}` differ only in case"))
                 .note("identifiers that differ only in case collide (IDL 4.2, 7.2.3)")
         };
-        error = error.at(name.span, format!("this {what} collides")).also(earlier.span, format!("with this {kind}"));
+        error = error
+            .at(name.span, format!("this {described_as} collides"))
+            .also(earlier.span, format!("with this {kind}"));
         self.report(error);
     }
 
     /// Reports a name equal to that of its own scope (IDL 4.2, 7.5.2).
-    fn check_enclosing(&mut self, scope: ScopeId, name: Name, what: &str) {
+    fn check_enclosing(&mut self, scope: ScopeId, name: Name, described_as: &str) {
         let Some(owner) = self.scope(scope).owner else {
             return;
         };
@@ -190,7 +192,7 @@ impl Checker<'_> {
         }
         let kind = self[owner].kind.keyword();
         let mut error = Diagnostic::error(format!("`{text}` is the name of the enclosing {kind}"))
-            .at(name.span, format!("this {what} needs another name"))
+            .at(name.span, format!("this {described_as} needs another name"))
             .also(self[owner].span, "defined here");
         if text != around {
             error = error.note("names that differ only in case collide (IDL 4.2, 7.2.3)");
@@ -199,7 +201,7 @@ impl Checker<'_> {
     }
 
     /// Reports a redefinition of a name that has been used in the scope (IDL 4.2, 7.5.3).
-    fn check_used(&mut self, scope: ScopeId, name: Name, what: &str) {
+    fn check_used(&mut self, scope: ScopeId, name: Name, described_as: &str) {
         let folded = self.interner.folded(name.symbol);
         let Some(used) = self.scope(scope).used.get(&folded).copied() else {
             return;
@@ -207,12 +209,12 @@ impl Checker<'_> {
         let text = self.text(name.symbol);
         let diagnostic = if used.symbol == name.symbol {
             Diagnostic::error(format!("`{text}` is redefined after it was used here"))
-                .at(name.span, format!("this {what} comes too late"))
+                .at(name.span, format!("this {described_as} comes too late"))
                 .also(used.span, "used here with its earlier meaning")
         } else {
             let before = self.text(used.symbol);
             Diagnostic::warning(format!("`{text}` differs only in case from `{before}`, which is used in this scope"))
-                .at(name.span, format!("this {what}"))
+                .at(name.span, format!("this {described_as}"))
                 .also(used.span, "used here")
                 .note("other IDL compilers reject this; writing the type as a scoped name such as `::Scope::Type` avoids it")
         };

@@ -34,7 +34,7 @@ const INTEGERS: [(&str, Primitive); 6] = [
 
 impl Checker<'_> {
     /// The type, checked to be usable in this position. `None` if it is not; that has been reported.
-    pub(super) fn type_of(&mut self, spec: &TypeSpec, place: Place) -> Option<Type> {
+    pub(super) fn type_of(&mut self, spec: &TypeSpec, usage: Place) -> Option<Type> {
         let ty = match &spec.kind {
             TypeKind::Primitive(primitive) => Type::Primitive(*primitive),
             TypeKind::Object => Type::Object,
@@ -43,11 +43,11 @@ impl Checker<'_> {
             TypeKind::String(bound) => Type::String { bound: self.bound(bound.as_ref())? },
             TypeKind::WString(bound) => Type::WString { bound: self.bound(bound.as_ref())? },
             TypeKind::Fixed(size) => {
-                self.anonymous(spec.span, place, "a fixed-point type");
+                self.anonymous(spec.span, usage, "a fixed-point type");
                 self.fixed_type(spec.span, size.as_deref())?
             }
             TypeKind::Sequence(element, bound) => {
-                self.anonymous(spec.span, place, "a sequence");
+                self.anonymous(spec.span, usage, "a sequence");
                 let element = self.type_of(element, Place::Element);
                 let bound = self.bound(bound.as_ref());
                 Type::Sequence { element: Box::new(element?), bound: bound? }
@@ -55,26 +55,26 @@ impl Checker<'_> {
             TypeKind::Scoped(name) => self.named_type(name)?,
             TypeKind::Struct(body) => {
                 let id = self.structure(body);
-                self.in_place_definition(spec.span, place);
+                self.in_place_definition(spec.span, usage);
                 Type::Named(id)
             }
             TypeKind::Union(body) => {
                 let id = self.union(body);
-                self.in_place_definition(spec.span, place);
+                self.in_place_definition(spec.span, usage);
                 Type::Named(id)
             }
             TypeKind::Enum(body) => {
                 let id = self.enumeration(body);
-                self.in_place_definition(spec.span, place);
+                self.in_place_definition(spec.span, usage);
                 Type::Named(id)
             }
         };
-        self.check_complete(&ty, spec.span, place).then_some(ty)
+        self.check_complete(&ty, spec.span, usage).then_some(ty)
     }
 
     /// Warns of an anonymous type (IDL 4.2, 7.4.14).
-    fn anonymous(&mut self, span: Span, place: Place, what: &str) {
-        if place == Place::Call {
+    fn anonymous(&mut self, span: Span, usage: Place, what: &str) {
+        if usage == Place::Call {
             let warning = Diagnostic::warning(format!("{what} without a name of its own"))
                 .at(span, "many IDL compilers reject it here")
                 .help("name it with a `typedef` and use that name");
@@ -104,8 +104,8 @@ impl Checker<'_> {
         None
     }
 
-    fn in_place_definition(&mut self, span: Span, place: Place) {
-        if matches!(place, Place::Call | Place::Element) {
+    fn in_place_definition(&mut self, span: Span, usage: Place) {
+        if matches!(usage, Place::Call | Place::Element) {
             let error = Diagnostic::error("a type cannot be defined here")
                 .at(span, "defined in its place of use")
                 .help("define it before and use its name here");

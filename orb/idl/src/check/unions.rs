@@ -124,11 +124,11 @@ impl Checker<'_> {
     /// The value of a label. An enumerator that is not visible here is accepted, as by some other compilers,
     /// if the discriminator's type has it.
     fn label_value(&mut self, expression: &Expression, target: Target) -> Option<ConstValue> {
-        if let (Target::Enum(of), [step]) = (target, &expression.steps[..])
+        if let (Target::Enum(enumeration), [step]) = (target, &expression.steps[..])
             && let StepKind::Name(name) = &step.kind
             && let ([simple], false) = (&name.parts[..], name.absolute)
             && !self.is_visible(*simple)
-            && let Some(enumerator) = self.enumerator_named(of, simple.symbol)
+            && let Some(enumerator) = self.enumerator_named(enumeration, simple.symbol)
         {
             let full = &self[enumerator].scoped_name;
             let warning = Diagnostic::warning(format!("`{}` is not visible here", self[enumerator].name))
@@ -140,8 +140,8 @@ impl Checker<'_> {
         self.evaluate(expression, target)
     }
 
-    fn enumerator_named(&self, of: DefId, symbol: crate::intern::Symbol) -> Option<DefId> {
-        match &self[of].kind {
+    fn enumerator_named(&self, enumeration: DefId, symbol: crate::intern::Symbol) -> Option<DefId> {
+        match &self[enumeration].kind {
             DefinitionKind::Enum(body) => {
                 body.enumerators.iter().copied().find(|id| self.facts[id.index()].symbol == symbol)
             }
@@ -176,7 +176,7 @@ impl Checker<'_> {
             Target::Boolean => (0, 1),
             Target::Char => (0, i128::from(u8::MAX)),
             Target::WideChar => (0, i128::from(u32::from(char::MAX) - SURROGATES)),
-            Target::Enum(of) => match &self[of].kind {
+            Target::Enum(enumeration) => match &self[enumeration].kind {
                 DefinitionKind::Enum(body) => (0, body.enumerators.len() as i128 - 1),
                 _ => (0, 0),
             },
@@ -213,7 +213,7 @@ impl Checker<'_> {
                 let code = if number < FIRST_SURROGATE { number } else { number + SURROGATES };
                 ConstValue::WideChar(char::from_u32(code)?)
             }
-            Target::Enum(of) => match &self[of].kind {
+            Target::Enum(enumeration) => match &self[enumeration].kind {
                 DefinitionKind::Enum(body) => {
                     ConstValue::Enumerator(*body.enumerators.get(usize::try_from(number).ok()?)?)
                 }

@@ -50,12 +50,12 @@ impl Checker<'_> {
     }
 
     pub(super) fn value(&mut self, item: &ValueItem) {
-        let known = self.declared_value(&item.name);
+        let earlier = self.declared_value(&item.name);
         let bases = self.value_bases(item);
         let supports = self.supported(item);
         self.check_supported_together(&bases, &supports, item);
-        let known = known.filter(|id| self.facts[id.index()].scope.is_none());
-        let id = match known {
+        let earlier = earlier.filter(|id| self.facts[id.index()].scope.is_none());
+        let id = match earlier {
             Some(id) => {
                 self.check_same_abstractness(id, &item.name, item.is_abstract);
                 self.complete_forward(id, &item.name);

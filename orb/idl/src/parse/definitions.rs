@@ -63,7 +63,7 @@ impl Parser<'_> {
             self.report(error);
             return Ok(());
         }
-        let what = match (self.keyword(), self.keyword_second()) {
+        let construct = match (self.keyword(), self.keyword_second()) {
             (Some(Keyword::Module), _) => {
                 items.push(self.module(doc)?);
                 "a module"
@@ -87,21 +87,21 @@ impl Parser<'_> {
                 "a value type"
             }
             _ => match self.type_or_constant(doc.clone(), items)? {
-                Some(what) => what,
+                Some(construct) => construct,
                 None => match self.word_definition(doc, items)? {
-                    Some(what) => what,
+                    Some(construct) => construct,
                     None => return self.extended_definition(items),
                 },
             },
         };
-        self.expect(Punct::Semicolon, what)?;
+        self.expect(Punct::Semicolon, construct)?;
         Ok(())
     }
 
     /// A definition that starts with a word reserved in this position only. `None` for anything else.
     fn word_definition(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<Option<&'static str>> {
-        if let Some(what) = self.import(items)? {
-            return Ok(Some(what));
+        if let Some(construct) = self.import(items)? {
+            return Ok(Some(construct));
         }
         if let Some(instance) = self.template_alias(doc.clone())? {
             items.push(instance);
@@ -112,7 +112,7 @@ impl Parser<'_> {
 
     /// An item of interfaces and modules; returns its description. `None` for anything else.
     pub(super) fn type_or_constant(&mut self, doc: Vec<String>, items: &mut Vec<Item>) -> Parsed<Option<&'static str>> {
-        let what = match self.keyword() {
+        let construct = match self.keyword() {
             Some(Keyword::Const) => {
                 items.push(self.constant(doc)?);
                 "a constant"
@@ -148,7 +148,7 @@ impl Parser<'_> {
             }
             _ => return self.id_declaration(items),
         };
-        Ok(Some(what))
+        Ok(Some(construct))
     }
 
     fn module(&mut self, doc: Vec<String>) -> Parsed<Item> {

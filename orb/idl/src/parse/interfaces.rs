@@ -106,11 +106,11 @@ impl Parser<'_> {
             self.report(error);
             return Ok(());
         }
-        if let Some(what) = self.type_or_constant(doc.clone(), items)? {
-            self.expect(Punct::Semicolon, what)?;
+        if let Some(construct) = self.type_or_constant(doc.clone(), items)? {
+            self.expect(Punct::Semicolon, construct)?;
             return Ok(());
         }
-        let what = match self.keyword() {
+        let construct = match self.keyword() {
             Some(Keyword::Readonly | Keyword::Attribute) => {
                 items.push(self.attribute(&doc)?);
                 "an attribute"
@@ -120,7 +120,7 @@ impl Parser<'_> {
                 "an operation"
             }
         };
-        self.expect(Punct::Semicolon, what)?;
+        self.expect(Punct::Semicolon, construct)?;
         Ok(())
     }
 

@@ -50,8 +50,8 @@ impl Preprocessor<'_> {
             _ if name.kind == TokenKind::Number => {} // a line marker of another preprocessor
             other => {
                 let mut error = Diagnostic::error(format!("`#{other}` is not a directive")).at(name.span, "");
-                if let Some(known) = closest(other, DIRECTIVES) {
-                    error = error.help(format!("did you mean `#{known}`?"));
+                if let Some(similar) = closest(other, DIRECTIVES) {
+                    error = error.help(format!("did you mean `#{similar}`?"));
                 }
                 self.report(error);
             }
@@ -97,9 +97,9 @@ impl Preprocessor<'_> {
         }
     }
 
-    fn ifdef(&mut self, rest: &[Token], span: Span, wanted: bool) {
+    fn ifdef(&mut self, rest: &[Token], span: Span, expects_defined: bool) {
         let active = match rest {
-            [name, ..] if name.kind == TokenKind::Identifier => self.is_macro(name.symbol) == wanted,
+            [name, ..] if name.kind == TokenKind::Identifier => self.is_macro(name.symbol) == expects_defined,
             _ => {
                 self.report(Diagnostic::error("the name of a macro is missing").at(span, ""));
                 false
@@ -205,8 +205,8 @@ impl Preprocessor<'_> {
             };
             match name {
                 Some(name) => {
-                    let known = self.is_macro(name.symbol);
-                    let symbol = self.context.interner.intern(if known { "1" } else { "0" });
+                    let is_defined = self.is_macro(name.symbol);
+                    let symbol = self.context.interner.intern(if is_defined { "1" } else { "0" });
                     result.push(Token { kind: TokenKind::Number, symbol, ..token });
                 }
                 None => {

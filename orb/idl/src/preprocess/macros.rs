@@ -158,9 +158,10 @@ impl Preprocessor<'_> {
             arguments.push(Vec::new());
         }
         if arguments.len() != parameters.len() {
-            let (wanted, given) = (parameters.len(), arguments.len());
-            let plural = if wanted == 1 { "" } else { "s" };
-            let message = format!("macro `{text}` takes {wanted} argument{plural}, but {given} are given");
+            let (expected_count, argument_count) = (parameters.len(), arguments.len());
+            let plural = if expected_count == 1 { "" } else { "s" };
+            let message =
+                format!("macro `{text}` takes {expected_count} argument{plural}, but {argument_count} are given");
             let mut error = Diagnostic::error(message).at(name.span, "");
             if let Some(definition) = self.macros.get(&name.symbol) {
                 error = error.also(definition.span, "defined here");
@@ -317,8 +318,8 @@ impl Preprocessor<'_> {
             return;
         }
         let text = format!("{last_text}{first_text}");
-        let made = tokenize(FileId(0), &text, self.context.interner);
-        if let [one, _newline] = made[..] {
+        let pasted = tokenize(FileId(0), &text, self.context.interner);
+        if let [one, _newline] = pasted[..] {
             left.pop();
             left.push(Token { spaced: last.spaced, ..one });
             left.extend_from_slice(rest);

@@ -59,8 +59,8 @@ impl Preprocessor<'_> {
             other => {
                 let other: String = other.chars().take(40).collect();
                 let mut warning = Diagnostic::warning(format!("unknown pragma `{other}`")).at(first.span, "ignored");
-                if let Some(known) = closest(&other, OURS) {
-                    warning = warning.help(format!("did you mean `{known}`?"));
+                if let Some(similar) = closest(&other, OURS) {
+                    warning = warning.help(format!("did you mean `{similar}`?"));
                 }
                 self.report(warning);
             }

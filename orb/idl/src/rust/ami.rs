@@ -13,17 +13,17 @@ use super::scope;
 use super::types::{self, HandlerNames, Scope};
 use crate::model::{DefId, Definition, Interface, Type};
 
-/// The operations of a reference; `taken` has the names of the others.
+/// The operations of a reference; `method_names` has the names of the others.
 pub(super) fn senders(
     scope: Scope<'_, '_>,
     id: DefId,
     methods: &[NamedMethod<'_>],
-    taken: &mut scope::Scope,
+    method_names: &mut scope::Scope,
 ) -> TokenStream {
     let forms = methods.iter().filter(|named| !named.method.oneway).map(|NamedMethod { ident, method, .. }| {
         let stem = stem(ident, method);
-        let callback = callback(scope, method, &taken.take(&unique(taken, "sendc_", &stem)));
-        let polling = polling(scope, id, method, &taken.take(&unique(taken, "sendp_", &stem)));
+        let callback = callback(scope, method, &method_names.take(&unique(method_names, "sendc_", &stem)));
+        let polling = polling(scope, id, method, &method_names.take(&unique(method_names, "sendp_", &stem)));
         quote! { #callback #polling }
     });
     forms.collect()
@@ -37,10 +37,10 @@ fn stem(synchronous: &Ident, method: &Method<'_>) -> String {
 }
 
 /// If the interface already has an operation of that name, `ami_` is inserted (17.6.1).
-fn unique(taken: &scope::Scope, prefix: &str, stem: &str) -> String {
+fn unique(method_names: &scope::Scope, prefix: &str, stem: &str) -> String {
     let mut name = format!("{prefix}{stem}");
     let mut between = String::new();
-    while taken.has(&name) {
+    while method_names.has(&name) {
         between.push_str("ami_");
         name = format!("{prefix}{between}{stem}");
     }
@@ -49,7 +49,7 @@ fn unique(taken: &scope::Scope, prefix: &str, stem: &str) -> String {
 
 fn callback(scope: Scope<'_, '_>, method: &Method<'_>, ident: &Ident) -> TokenStream {
     let rt = scope.rt();
-    let (handler, parameters) = (path(scope, method.owner, Which::Handler), parameters(scope, method));
+    let (handler, parameters) = (path(scope, method.owner, ImpliedType::Handler), parameters(scope, method));
     // `self` and the handler are two more.
     if parameters.len() > 5 {
         scope.cx.allow("clippy::too_many_arguments");
@@ -81,7 +81,7 @@ fn callback(scope: Scope<'_, '_>, method: &Method<'_>, ident: &Ident) -> TokenSt
 
 fn polling(scope: Scope<'_, '_>, id: DefId, method: &Method<'_>, ident: &Ident) -> TokenStream {
     let rt = scope.rt();
-    let (poller, parameters) = (path(scope, id, Which::Poller), parameters(scope, method));
+    let (poller, parameters) = (path(scope, id, ImpliedType::Poller), parameters(scope, method));
     let reply = method.local("reply");
     let (operation, invoked) = (&method.operation, invocation(scope, method));
     let (result, error) = (everything(scope, method), method.error(scope));
@@ -115,7 +115,7 @@ fn handler(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> T
     let bases: Vec<TokenStream> = if body.bases.is_empty() {
         vec![quote! { #rt::ReplyHandler }]
     } else {
-        body.bases.iter().map(|&base| path(scope, base, Which::Handler)).collect()
+        body.bases.iter().map(|&base| path(scope, base, ImpliedType::Handler)).collect()
     };
     let methods = method::own(scope.cx, definition.id);
     let declared = methods.iter().filter(|method| !method.oneway).map(|method| {
@@ -144,10 +144,10 @@ fn poller(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let rt = scope.rt();
     let ident = &scope.cx.names.interface(definition.id).ami_poller;
     let doc = format!(" The poller of a request to a `{}` (`AMI_{}Poller`).", definition.scoped_name, definition.name);
-    let mut taken = scope::Scope::default();
+    let mut getter_names = scope::Scope::default();
     let methods = method::flattened(scope.cx, definition.id);
     let getters = methods.iter().filter(|method| !method.oneway).map(|method| {
-        let name = taken.take(&stem(&method.ident, method));
+        let name = getter_names.take(&stem(&method.ident, method));
         let (result, error) = (everything(scope, method), method.error(scope));
         let operation = &method.operation;
         let doc = format!(" The outcome of `{operation}`; waits at most `timeout` milliseconds for it.");
@@ -203,8 +203,8 @@ impl Received {
 /// The methods for success and for failure.
 fn handler_names(scope: Scope<'_, '_>, method: &Method<'_>) -> (Ident, Ident) {
     let cx = scope.cx;
-    let mut known = cx.handlers.borrow_mut();
-    let names = known.entry(method.owner).or_insert_with(|| all_handler_names(cx, method.owner));
+    let mut names_by_interface = cx.handlers.borrow_mut();
+    let names = names_by_interface.entry(method.owner).or_insert_with(|| all_handler_names(cx, method.owner));
     names.get(&method.operation).cloned().expect("its owner declares each method")
 }
 
@@ -212,34 +212,34 @@ fn handler_names(scope: Scope<'_, '_>, method: &Method<'_>) -> (Ident, Ident) {
 /// is inserted before `_excep` (17.8.2).
 fn all_handler_names(cx: &types::Context<'_>, interface: DefId) -> HandlerNames {
     let own = method::own(cx, interface);
-    let mut taken = scope::Scope::default();
-    let successes: Vec<Ident> = own.iter().map(|own| taken.take(&stem(&own.ident, own))).collect();
+    let mut handler_names = scope::Scope::default();
+    let successes: Vec<Ident> = own.iter().map(|own| handler_names.take(&stem(&own.ident, own))).collect();
     let names = own.into_iter().zip(successes).map(|(own, success)| {
         // The name with the inserted word is unique among the others.
         let plain = scope::plain(&success);
         let plain = plain.trim_end_matches('_');
         let mut failure = format!("{plain}_excep");
         let mut before = String::new();
-        while taken.has(&failure) {
+        while handler_names.has(&failure) {
             before.push_str("_ami");
             failure = format!("{plain}{before}_excep");
         }
-        (own.operation, (success, taken.take(&failure)))
+        (own.operation, (success, handler_names.take(&failure)))
     });
     names.collect()
 }
 
 #[derive(Clone, Copy)]
-enum Which {
+enum ImpliedType {
     Handler,
     Poller,
 }
 
-fn path(scope: Scope<'_, '_>, interface: DefId, which: Which) -> TokenStream {
+fn path(scope: Scope<'_, '_>, interface: DefId, implied_type: ImpliedType) -> TokenStream {
     let names = scope.cx.names.interface(interface);
-    let ident = match which {
-        Which::Handler => &names.ami_handler,
-        Which::Poller => &names.ami_poller,
+    let ident = match implied_type {
+        ImpliedType::Handler => &names.ami_handler,
+        ImpliedType::Poller => &names.ami_poller,
     };
     scope.beside(interface, ident)
 }

@@ -107,11 +107,11 @@ fn turbofish(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
 /// The digits of a decimal with the scale of its type. The front end has checked that they fit.
 fn rescaled(value: &FixedValue, ty: &Type) -> i128 {
     let scale = if let Type::Fixed { scale, .. } = ty { *scale } else { value.scale.into() };
-    let (wanted, given) = (u32::from(scale), u32::from(value.scale));
+    let (target_scale, value_scale) = (u32::from(scale), u32::from(value.scale));
     let factor = |digits: u32| 10_i128.checked_pow(digits).unwrap_or(i128::MAX);
-    match wanted.checked_sub(given) {
+    match target_scale.checked_sub(value_scale) {
         Some(more) => value.unscaled.saturating_mul(factor(more)),
-        None => value.unscaled / factor(given - wanted),
+        None => value.unscaled / factor(value_scale - target_scale),
     }
 }
 

@@ -129,7 +129,7 @@ impl Traits {
 /// The [`Traits`] of each struct, union and exception.
 #[derive(Debug, Default)]
 pub(super) struct TraitTable {
-    known: HashMap<DefId, Traits>,
+    traits: HashMap<DefId, Traits>,
 }
 
 impl TraitTable {
@@ -137,13 +137,13 @@ impl TraitTable {
     /// The result is correct for recursive types, too.
     pub(super) fn new(model: &Model, local: &HashSet<DefId>) -> Self {
         let composed = || model.definitions().filter(|definition| is_composed(&definition.kind));
-        let mut table = Self { known: local.iter().map(|&id| (id, Traits::LOCAL)).collect() };
-        table.known.extend(composed().map(|definition| (definition.id, Traits::ALL)));
+        let mut table = Self { traits: local.iter().map(|&id| (id, Traits::LOCAL)).collect() };
+        table.traits.extend(composed().map(|definition| (definition.id, Traits::ALL)));
         loop {
             let mut changed = false;
             for definition in composed() {
                 let traits = table.composed(model, &definition.kind);
-                changed |= table.known.insert(definition.id, traits) != Some(traits);
+                changed |= table.traits.insert(definition.id, traits) != Some(traits);
             }
             if !changed {
                 return table;
@@ -156,7 +156,7 @@ impl TraitTable {
         match &model[id].kind {
             DefinitionKind::Enum(_) => Traits::ALL,
             DefinitionKind::Native => Traits { default: false, ..Traits::LOCAL },
-            _ => self.known.get(&id).copied().unwrap_or(Traits::REFERENCE),
+            _ => self.traits.get(&id).copied().unwrap_or(Traits::REFERENCE),
         }
     }
 

@@ -32,9 +32,9 @@ fn error(scope: Scope<'_, '_>, set: &ErrorSet) -> TokenStream {
     let ErrorSet { ident: name, exceptions, .. } = set;
     let rt = scope.rt();
     let cx = scope.cx;
-    let mut taken = scope::Scope::reserving(&["System"]);
+    let mut variants = scope::Scope::reserving(&["System"]);
     let variants: Vec<Ident> =
-        exceptions.iter().map(|&id| taken.take(prelude::plain(&cx.names.place(id).ident.to_string()))).collect();
+        exceptions.iter().map(|&id| variants.take(prelude::plain(&cx.names.place(id).ident.to_string()))).collect();
     let types: Vec<TokenStream> = exceptions.iter().map(|&id| scope.path(id)).collect();
     let docs = exceptions.iter().map(|&id| format!(" The exception `{}`.", cx.model[id].scoped_name));
     let all: Vec<String> = exceptions.iter().map(|&id| format!("`{}`", cx.model[id].scoped_name)).collect();

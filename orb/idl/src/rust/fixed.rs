@@ -95,13 +95,13 @@ impl Puts {
         match placed {
             Placed::Leaf { offset, size } => {
                 let Self { rt, end, .. } = self;
-                let place = range(*offset, *size);
+                let octets = range(*offset, *size);
                 let padding = (*end < *offset).then(|| {
                     let gap = range(*end, *offset - *end);
                     quote! { out[#gap].fill(0); }
                 });
                 *end = offset + size;
-                self.steps.extend(quote! { #padding #rt::FixedSize::put::<SWAP>(&#value, &mut out[#place]); });
+                self.steps.extend(quote! { #padding #rt::FixedSize::put::<SWAP>(&#value, &mut out[#octets]); });
             }
             Placed::Array(elements) => elements.iter().enumerate().for_each(|(index, element)| {
                 let index = Literal::usize_unsuffixed(index);
@@ -119,8 +119,8 @@ fn get(scope: Scope<'_, '_>, placed: &Placed<DefId>, outermost: bool) -> TokenSt
     let rt = scope.rt();
     match placed {
         Placed::Leaf { offset, size } => {
-            let place = range(*offset, *size);
-            quote! { #rt::FixedSize::get::<SWAP>(&input[#place])? }
+            let octets = range(*offset, *size);
+            quote! { #rt::FixedSize::get::<SWAP>(&input[#octets])? }
         }
         Placed::Array(elements) => {
             let elements = elements.iter().map(|element| get(scope, element, false));

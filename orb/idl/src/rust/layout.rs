@@ -148,8 +148,8 @@ impl LeafCounts {
             Type::Named(id) => match &model[*id].kind {
                 DefinitionKind::Enum(_) => Some(1),
                 DefinitionKind::Struct(body) => {
-                    if let Some(known) = self.structs.get(id) {
-                        return *known;
+                    if let Some(layout) = self.structs.get(id) {
+                        return *layout;
                     }
                     let members = body.members.iter().map(|member| self.leaves(model, &member.ty));
                     let sum =
@@ -223,20 +223,22 @@ mod tests {
         }
     }
 
-    fn leaves(placed: &Placed<()>, found: &mut Vec<(usize, usize)>) {
+    fn leaves(placed: &Placed<()>, leaves_in_order: &mut Vec<(usize, usize)>) {
         match placed {
-            Placed::Leaf { offset, size } => found.push((*offset, *size)),
-            Placed::Array(elements) => elements.iter().for_each(|element| leaves(element, found)),
-            Placed::Struct((), members) => members.iter().for_each(|(_, member)| leaves(member, found)),
+            Placed::Leaf { offset, size } => leaves_in_order.push((*offset, *size)),
+            Placed::Array(elements) => elements.iter().for_each(|element| leaves(element, leaves_in_order)),
+            Placed::Struct((), members) => members.iter().for_each(|(_, member)| leaves(member, leaves_in_order)),
         }
     }
 
-    fn alignments(shape: &Shape<()>, found: &mut Vec<usize>) {
+    fn alignments(shape: &Shape<()>, alignments_in_order: &mut Vec<usize>) {
         match shape {
-            Shape::Leaf(size) => found.push(*size),
-            Shape::Digits(_) => found.push(1),
-            Shape::Array(element, _) => alignments(element, found),
-            Shape::Struct((), members) => members.iter().for_each(|(_, member)| alignments(member, found)),
+            Shape::Leaf(size) => alignments_in_order.push(*size),
+            Shape::Digits(_) => alignments_in_order.push(1),
+            Shape::Array(element, _) => alignments(element, alignments_in_order),
+            Shape::Struct((), members) => {
+                members.iter().for_each(|(_, member)| alignments(member, alignments_in_order))
+            }
         }
     }
 

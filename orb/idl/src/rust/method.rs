@@ -77,18 +77,19 @@ pub(super) struct NamedMethod<'m> {
 /// all names taken by them.
 pub(super) fn named<'m>(cx: &types::Context<'m>, interface: DefId) -> (Vec<NamedMethod<'m>>, scope::Scope) {
     // Unrelated bases may have methods with the same Rust name.
-    let mut taken = scope::Scope::default();
+    let mut method_names = scope::Scope::default();
     let flattened = flattened(cx, interface);
-    let synchronous: Vec<_> = flattened.into_iter().map(|method| (taken.take_ident(&method.ident), method)).collect();
+    let synchronous: Vec<_> =
+        flattened.into_iter().map(|method| (method_names.take_ident(&method.ident), method)).collect();
     if cx.asynchronous.client {
-        taken.take("narrow_async");
+        method_names.take("narrow_async");
     }
     let named = synchronous.into_iter().map(|(ident, method)| {
         let form = format!("{}_async", scope::plain(&ident).trim_end_matches('_'));
-        let asynchronous = if cx.asynchronous.client { taken.take(&form) } else { ident.clone() };
+        let asynchronous = if cx.asynchronous.client { method_names.take(&form) } else { ident.clone() };
         NamedMethod { ident, asynchronous, method }
     });
-    (named.collect(), taken)
+    (named.collect(), method_names)
 }
 
 fn methods<'m>(cx: &types::Context<'m>, owner: DefId, id: DefId) -> Vec<Method<'m>> {
@@ -272,4 +273,44 @@ pub(super) fn tuple<T: quote::ToTokens>(parts: &[T]) -> TokenStream {
         [only] => quote! { #only },
         parts => quote! { ( #( #parts ),* ) },
     }
+}
+
+/// The form in which a call returns its results.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum ReceivedResults {
+    /// Several results are a tuple, a single one is the value itself.
+    Values,
+    /// All results are a tuple, a single one too.
+    Tuple,
+}
+
+/// The code after the call: the results as the method returns them, and assignments to `inout` parameters. `None` if
+/// the method returns what the call does.
+pub(super) fn store(method: &Method<'_>, form: ReceivedResults) -> Option<TokenStream> {
+    let mut locals = method.locals.clone();
+    let mut received: Vec<Ident> = method.result.iter().map(|_| locals.take("result")).collect();
+    let mut returned = received.clone();
+    let mut stores = Vec::new();
+    for parameter in method.parameters.iter().filter(|parameter| parameter.is_returned()) {
+        let ident = &parameter.ident;
+        if parameter.mode == ParameterMode::Out {
+            received.push(ident.clone());
+            returned.push(ident.clone());
+        } else {
+            let value = locals.take(&format!("new_{}", scope::plain(ident)));
+            stores.push(quote! { *#ident = #value; });
+            received.push(value);
+        }
+    }
+    let is_wrapped = form == ReceivedResults::Tuple && received.len() == 1;
+    if stores.is_empty() && !is_wrapped {
+        return None;
+    }
+    let received = if is_wrapped {
+        quote! { (#( #received, )*) }
+    } else {
+        tuple(&received)
+    };
+    let returned = (!returned.is_empty()).then(|| tuple(&returned));
+    Some(quote! { .map(|#received| { #( #stores )* #returned }) })
 }

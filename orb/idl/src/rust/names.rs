@@ -106,8 +106,8 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn new(model: &Model, local: &HashSet<DefId>, externals: &Externals, left_out: &HashSet<DefId>) -> Self {
-        let (names, done) = (Self::default(), HashSet::new());
-        let mut naming = Namer { model, local, externals, home: Home::Own, left_out, names, done };
+        let (names, named_interfaces) = (Self::default(), HashSet::new());
+        let mut naming = Namer { model, local, externals, home: Home::Own, left_out, names, named_interfaces };
         for home in externals.homes() {
             naming.home = home;
             naming.module(model.roots(), &Vec::new());
@@ -120,11 +120,11 @@ impl Names {
 
     /// A name for a type parameter: neither it nor it followed by a number is used by a definition.
     pub(super) fn type_parameter(&self) -> Ident {
-        let is_numbered = |name: &str, of: &str| {
-            name.strip_prefix(of).is_some_and(|rest| rest.bytes().all(|octet| octet.is_ascii_digit()))
+        let is_numbered = |name: &str, stem: &str| {
+            name.strip_prefix(stem).is_some_and(|rest| rest.bytes().all(|octet| octet.is_ascii_digit()))
         };
-        let taken: Vec<String> = self.places.values().map(|place| super::scope::plain(&place.ident)).collect();
-        let is_free = |of: &String| !taken.iter().any(|name| is_numbered(name, of));
+        let used_names: Vec<String> = self.places.values().map(|place| super::scope::plain(&place.ident)).collect();
+        let is_free = |stem: &String| !used_names.iter().any(|name| is_numbered(name, stem));
         let names = (0..).map(|more| format!("S{}", "x".repeat(more)));
         own(&names.into_iter().find(is_free).expect("there are more names than definitions"))
     }
@@ -228,7 +228,7 @@ struct Namer<'m> {
     left_out: &'m HashSet<DefId>,
     names: Names,
     /// Interfaces whose methods are named.
-    done: HashSet<DefId>,
+    named_interfaces: HashSet<DefId>,
 }
 
 impl Namer<'_> {
@@ -335,7 +335,7 @@ impl Namer<'_> {
         }
         let module = scope.take(&snake(name));
         let (async_servant, async_skeleton) = (beside(scope, "AsyncServant"), beside(scope, "AsyncSkeleton"));
-        let mut implied = |what: &str| scope.take(&format!("Ami{}{what}", pascal(name)));
+        let mut implied = |suffix: &str| scope.take(&format!("Ami{}{suffix}", pascal(name)));
         let (ami_handler, ami_poller) = (implied("Handler"), implied("Poller"));
         let names = InterfaceNames {
             servant,
@@ -355,32 +355,32 @@ impl Namer<'_> {
     /// module.
     fn methods(&mut self, id: DefId) {
         let is_value = self.model[id].as_value_type().is_some();
-        if !(is_value || self.model[id].as_interface().is_some()) || !self.done.insert(id) {
+        if !(is_value || self.model[id].as_interface().is_some()) || !self.named_interfaces.insert(id) {
             return;
         }
-        let mut taken = Scope::reserving(NOT_FOR_METHODS);
+        let mut method_scope = Scope::reserving(NOT_FOR_METHODS);
         for base in lineage(self.model, id) {
             self.methods(base);
             if let Some(names) = self.names.values.get(&base) {
                 let own = names.accessors.iter().chain(&names.marshal).chain([&names.state_method]);
-                own.for_each(|method| taken.reserve(method));
+                own.for_each(|method| method_scope.reserve(method));
             }
             for inherited in self.own_methods(base) {
                 let names = self.names.method(inherited);
-                taken.reserve(&names.call);
-                names.setter.iter().for_each(|setter| taken.reserve(setter));
+                method_scope.reserve(&names.call);
+                names.setter.iter().for_each(|setter| method_scope.reserve(setter));
             }
         }
         let mut errors = self.names_in(id);
         for method in self.own_methods(id) {
-            let names = self.method(method, &mut taken, &mut errors);
+            let names = self.method(method, &mut method_scope, &mut errors);
             self.names.methods.insert(method, names);
         }
         if let Some(body) = self.model[id].as_value_type() {
             let members = body.members.iter().map(|state| &state.member);
-            let accessors = fields_in(&mut taken, members);
-            let state_method = taken.take(&format!("{}_state", snake(&self.model[id].name)));
-            let marshal = body.is_custom.then(|| taken.take("marshal"));
+            let accessors = fields_in(&mut method_scope, members);
+            let state_method = method_scope.take(&format!("{}_state", snake(&self.model[id].name)));
+            let marshal = body.is_custom.then(|| method_scope.take("marshal"));
             let mut initializers = Scope::default();
             let initializers = body.factories.iter().map(|factory| {
                 let name = pascal(&factory.name);
@@ -412,20 +412,20 @@ impl Namer<'_> {
         scope
     }
 
-    fn method(&self, id: DefId, taken: &mut Scope, errors: &mut Scope) -> MethodNames {
+    fn method(&self, id: DefId, method_scope: &mut Scope, errors: &mut Scope) -> MethodNames {
         let name = &self.model[id].name;
         let mut error = |prefix: &str, raises: &[DefId]| {
             (!raises.is_empty()).then(|| errors.take(&format!("{prefix}{}Error", pascal(name))))
         };
         match &self.model[id].kind {
             DefinitionKind::Attribute(attribute) => MethodNames {
-                call: taken.take(&snake(name)),
-                setter: (!attribute.readonly).then(|| taken.take(&format!("set_{}", snake(name)))),
+                call: method_scope.take(&snake(name)),
+                setter: (!attribute.readonly).then(|| method_scope.take(&format!("set_{}", snake(name)))),
                 error: error("", &attribute.get_raises),
                 setter_error: error("Set", &attribute.set_raises),
             },
             DefinitionKind::Operation(operation) => MethodNames {
-                call: taken.take(&snake(name)),
+                call: method_scope.take(&snake(name)),
                 setter: None,
                 error: error("", &operation.raises),
                 setter_error: None,

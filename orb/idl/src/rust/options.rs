@@ -242,23 +242,23 @@ impl Options {
     /// Whether references have a method `…_async` for each operation, which returns a future (default: yes).
     /// The methods are inlined, so that a program contains only those that it calls.
     #[must_use]
-    pub fn asynchronous_client(mut self, wanted: bool) -> Self {
-        self.asynchronous.client = wanted;
+    pub fn asynchronous_client(mut self, is_enabled: bool) -> Self {
+        self.asynchronous.client = is_enabled;
         self
     }
 
     /// Whether each interface has an asynchronous servant trait, whose methods return futures, and a skeleton for it
     /// (default: no).
     #[must_use]
-    pub fn asynchronous_server(mut self, wanted: bool) -> Self {
-        self.asynchronous.server = wanted;
+    pub fn asynchronous_server(mut self, is_enabled: bool) -> Self {
+        self.asynchronous.server = is_enabled;
         self
     }
 
     /// Whether references have `sendc_` and `sendp_` operations, and interfaces reply handlers and pollers (default: no).
     #[must_use]
-    pub fn ami(mut self, wanted: bool) -> Self {
-        self.asynchronous.ami = wanted;
+    pub fn ami(mut self, is_enabled: bool) -> Self {
+        self.asynchronous.ami = is_enabled;
         self
     }
 }

@@ -125,9 +125,9 @@ impl PaddingTable {
     /// The gap fields: each with the index of the member after it.
     pub(super) fn fields(&self, id: DefId, members: &[Ident]) -> Vec<(usize, Ident, usize)> {
         let Some(Padding { gaps, .. }) = self.structs.get(&id) else { return Vec::new() };
-        let mut taken = scope::Scope::default();
-        members.iter().for_each(|member| taken.reserve(member));
-        gaps.iter().map(|gap| (gap.before, taken.take(&format!("pad_{}", gap.offset)), gap.octets)).collect()
+        let mut field_names = scope::Scope::default();
+        members.iter().for_each(|member| field_names.reserve(member));
+        gaps.iter().map(|gap| (gap.before, field_names.take(&format!("pad_{}", gap.offset)), gap.octets)).collect()
     }
 }
 

@@ -117,12 +117,12 @@ impl Planner<'_, '_> {
 
     fn module(&self, id: DefId, contents: &[DefId], depth: usize) -> Part {
         let cx = self.cx;
-        let place = cx.names.place(id);
-        let mut path = place.module.clone();
-        path.push(place.ident.clone());
+        let names = cx.names.place(id);
+        let mut path = names.module.clone();
+        path.push(names.ident.clone());
         Part::Module(Module {
             of: Some(id),
-            ident: place.ident.clone(),
+            ident: names.ident.clone(),
             doc: docs::lines(&cx.model[id].doc),
             parts: self.parts(contents, &Rc::new(path), if self.split { 0 } else { depth + 1 }),
             depth,
@@ -130,7 +130,7 @@ impl Planner<'_, '_> {
             may_be_empty: true,
             is_left_out: false,
             imports_runtime: false,
-            may_repeat_name: may_repeat(&place.module, &place.ident),
+            may_repeat_name: may_repeat(&names.module, &names.ident),
         })
     }
 
@@ -159,11 +159,11 @@ impl Planner<'_, '_> {
 }
 
 /// All pieces, in order.
-pub(super) fn pieces<'p>(parts: &'p [Part], found: &mut Vec<&'p Piece>) {
+pub(super) fn pieces<'p>(parts: &'p [Part], pieces_in_order: &mut Vec<&'p Piece>) {
     for part in parts {
         match part {
-            Part::Piece(piece) => found.push(piece),
-            Part::Module(module) => pieces(&module.parts, found),
+            Part::Piece(piece) => pieces_in_order.push(piece),
+            Part::Module(module) => pieces(&module.parts, pieces_in_order),
         }
     }
 }

@@ -12,11 +12,10 @@ use quote::quote;
 
 use super::arguments::{Arguments, arguments, decode, wide};
 use super::interpreted::operations;
-use super::method::{self, Method, NamedMethod, tuple};
-use super::scope;
+use super::method::{self, Method, NamedMethod, ReceivedResults, store};
 use super::types::Scope;
 use super::{Sides, ami, asynchronous, collocation, docs, typed};
-use crate::model::{DefId, Definition, Interface, ParameterMode};
+use crate::model::{DefId, Definition, Interface};
 
 /// The reference type of an interface.
 pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
@@ -55,7 +54,7 @@ fn reached(scope: Scope<'_, '_>, body: &Interface) -> HashMap<(DefId, String), (
 }
 
 fn methods(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> Option<TokenStream> {
-    let (all, mut taken) = method::named(scope.cx, definition.id);
+    let (all, mut method_names) = method::named(scope.cx, definition.id);
     let reached = reached(scope, body);
     let name_in_base = |method: &Method<'_>| reached.get(&(method.owner, method.operation.clone()));
     let own = all.iter().filter(|one| name_in_base(&one.method).is_none_or(|(ident, _)| *ident != one.ident));
@@ -69,7 +68,7 @@ fn methods(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> O
     let own = all.iter().filter(|one| name_in_base(&one.method).is_none_or(|(_, ident)| *ident != one.asynchronous));
     let asynchronous: Option<TokenStream> =
         scope.cx.asynchronous.client.then(|| own.map(|named| asynchronous::form(scope, named)).collect());
-    let ami = scope.cx.asynchronous.ami.then(|| ami::senders(scope, definition.id, &all, &mut taken));
+    let ami = scope.cx.asynchronous.ami.then(|| ami::senders(scope, definition.id, &all, &mut method_names));
     let methods = quote! { #methods #asynchronous #ami };
     (!methods.is_empty()).then_some(methods)
 }
@@ -80,7 +79,7 @@ fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     }
     let (rt, operation) = (scope.rt(), &method.operation);
     let (wide, arguments) = (wide(scope, method), arguments(scope, method, false));
-    let store = store(method);
+    let store = store(method, ReceivedResults::Values);
     match arguments {
         Arguments::Tuple(arguments) if method.oneway => {
             quote! { #wide #rt::call_oneway(self, #operation, &#arguments) }
@@ -96,30 +95,4 @@ fn invocation(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
             quote! { #wide self.as_object().invoke(#operation, #encode, #decode) #store }
         }
     }
-}
-
-/// The code after a successful call that stores the values of `inout` parameters.
-fn store(method: &Method<'_>) -> Option<TokenStream> {
-    if method.parameters.iter().all(|parameter| parameter.mode != ParameterMode::InOut) {
-        return None;
-    }
-    let mut locals = method.locals.clone();
-    let result = method.result.map(|_| locals.take("result"));
-    let mut received: Vec<Ident> = result.iter().cloned().collect();
-    let mut kept = received.clone();
-    let mut stores = Vec::new();
-    for parameter in method.parameters.iter().filter(|parameter| parameter.is_returned()) {
-        let ident = &parameter.ident;
-        if parameter.mode == ParameterMode::Out {
-            received.push(ident.clone());
-            kept.push(ident.clone());
-        } else {
-            let value = locals.take(&format!("new_{}", scope::plain(ident)));
-            stores.push(quote! { *#ident = #value; });
-            received.push(value);
-        }
-    }
-    let received = tuple(&received);
-    let kept = (!kept.is_empty()).then(|| tuple(&kept));
-    Some(quote! { .map(|#received| { #( #stores )* #kept }) })
 }

@@ -13,7 +13,7 @@ use super::words::{is_keyword, is_path_keyword};
 pub(super) struct Scope {
     used: HashSet<String>,
     /// The number of collisions of each name that collides often.
-    wanted: HashMap<String, usize>,
+    collisions: HashMap<String, usize>,
 }
 
 /// The most underscores added to a name; after that it gets a number.
@@ -22,7 +22,7 @@ const MAX_UNDERSCORES: usize = 3;
 impl Scope {
     /// A scope in which these names are taken from the start.
     pub(super) fn reserving(names: &[&str]) -> Self {
-        Self { used: names.iter().map(|&name| name.to_owned()).collect(), wanted: HashMap::new() }
+        Self { used: names.iter().map(|&name| name.to_owned()).collect(), collisions: HashMap::new() }
     }
 
     /// Takes `name` as it is. Where it is taken or not an identifier, `_` is appended as often as needed;
@@ -35,9 +35,9 @@ impl Scope {
             if number <= MAX_UNDERSCORES {
                 free.push('_');
             } else {
-                let wanted = self.wanted.entry(name.to_owned()).or_insert(MAX_UNDERSCORES);
-                *wanted += 1;
-                free = format!("{name}{wanted}_");
+                let suffix = self.collisions.entry(name.to_owned()).or_insert(MAX_UNDERSCORES);
+                *suffix += 1;
+                free = format!("{name}{suffix}_");
             }
         }
         self.used.insert(free.clone());

@@ -11,7 +11,7 @@ pub(super) const LARGE_ERROR: u64 = 96;
 /// The approximate size in octets of structs, unions and exceptions in memory.
 #[derive(Debug, Default)]
 pub(super) struct SizeTable {
-    known: RefCell<HashMap<DefId, u64>>,
+    octets_by_definition: RefCell<HashMap<DefId, u64>>,
 }
 
 impl SizeTable {
@@ -25,7 +25,7 @@ impl SizeTable {
 
     /// Whether one of the exceptions exceeds clippy's limit for the error of a `Result`.
     pub(super) fn has_large(&self, raises: &[DefId]) -> bool {
-        raises.iter().any(|id| self.known.borrow().get(id).is_some_and(|&octets| octets >= LARGE_ERROR))
+        raises.iter().any(|id| self.octets_by_definition.borrow().get(id).is_some_and(|&octets| octets >= LARGE_ERROR))
     }
 
     /// Whether the type exceeds clippy's limit for one variant of an enum.
@@ -34,9 +34,9 @@ impl SizeTable {
     }
 
     fn of_definition(&self, model: &Model, id: DefId) -> u64 {
-        let known = self.known.borrow().get(&id).copied();
-        if let Some(known) = known {
-            return known;
+        let computed = self.octets_by_definition.borrow().get(&id).copied();
+        if let Some(octets) = computed {
+            return octets;
         }
         let octets = match &model[id].kind {
             DefinitionKind::Struct(body) | DefinitionKind::Exception(body) => {
@@ -48,7 +48,7 @@ impl SizeTable {
             }
             _ => 16,
         };
-        self.known.borrow_mut().insert(id, octets);
+        self.octets_by_definition.borrow_mut().insert(id, octets);
         octets
     }
 

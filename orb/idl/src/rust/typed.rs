@@ -110,8 +110,8 @@ pub(super) fn value(scope: Scope<'_, '_>, definition: &Definition, body: &ValueT
         quote! { (#name, #ty, #rt::Visibility::#visibility) }
     });
     let members = list(members, &quote! { (&str, #rt::TypeCode, #rt::Visibility) });
-    let made = quote! { #rt::TypeCode::value(#id, #name, #rt::ValueModifier::#modifier, #base, #members) };
-    recursive(scope, definition, &made)
+    let type_code = quote! { #rt::TypeCode::value(#id, #name, #rt::ValueModifier::#modifier, #base, #members) };
+    recursive(scope, definition, &type_code)
 }
 
 /// `Typed` for a boxed value.
@@ -207,18 +207,18 @@ fn typed_function(scope: Scope<'_, '_>, ty: &Type) -> TokenStream {
 }
 
 /// A slice; an empty one has its element type written out.
-fn list(items: impl Iterator<Item = TokenStream>, of: &TokenStream) -> TokenStream {
+fn list(items: impl Iterator<Item = TokenStream>, element: &TokenStream) -> TokenStream {
     let items: Vec<TokenStream> = items.collect();
     if items.is_empty() {
-        quote! { &[] as &[#of] }
+        quote! { &[] as &[#element] }
     } else {
         quote! { &[ #( #items ),* ] }
     }
 }
 
 /// For types whose members may refer to the type itself.
-fn recursive(scope: Scope<'_, '_>, definition: &Definition, made: &TokenStream) -> TokenStream {
+fn recursive(scope: Scope<'_, '_>, definition: &Definition, type_code: &TokenStream) -> TokenStream {
     let (rt, id) = (scope.rt(), &definition.repository_id);
     let target = scope.target(&Type::Named(definition.id));
-    quote! { #rt::typed! { #target, #id => #made } }
+    quote! { #rt::typed! { #target, #id => #type_code } }
 }

@@ -21,12 +21,12 @@ pub(super) fn lineage(model: &Model, id: DefId) -> Vec<DefId> {
 
 /// The interfaces that a value type or one of its bases supports, with their bases; each once.
 pub(super) fn supported(model: &Model, id: DefId) -> Vec<DefId> {
-    let (mut supported, mut seen) = (Vec::new(), HashSet::new());
+    let (mut supported, mut visited) = (Vec::new(), HashSet::new());
     let bases = model[id].as_value_type().map_or(&[][..], |body| &body.all_bases);
     for value in bases.iter().chain([&id]).filter_map(|&id| model[id].as_value_type()) {
         for &interface in &value.supports {
             let bases = model[interface].as_interface().map_or(&[][..], |body| &body.all_bases);
-            supported.extend(bases.iter().chain([&interface]).copied().filter(|&id| seen.insert(id)));
+            supported.extend(bases.iter().chain([&interface]).copied().filter(|&id| visited.insert(id)));
         }
     }
     supported

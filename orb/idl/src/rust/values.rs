@@ -89,21 +89,21 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) 
 }
 
 /// The method that returns a public member.
-fn accessor(scope: Scope<'_, '_>, member: &StateMember, ident: &Ident, place: TokenStream) -> TokenStream {
+fn accessor(scope: Scope<'_, '_>, member: &StateMember, ident: &Ident, field_value: TokenStream) -> TokenStream {
     let doc = docs::attributes(&member.member.doc);
     let ty = &member.member.ty;
     if scope.cx.values.holds_values(scope.cx.model, ty) {
         let owned = scope.owned(ty);
-        return quote! { #doc fn #ident(&self) -> #owned { #place.get() } };
+        return quote! { #doc fn #ident(&self) -> #owned { #field_value.get() } };
     }
-    let (result, place) = match scope.cx.passing(ty) {
-        Passing::Value => (scope.owned(ty), place),
-        Passing::Reference => (scope.argument(ty), quote! { #place.as_ref() }),
+    let (result, field_value) = match scope.cx.passing(ty) {
+        Passing::Value => (scope.owned(ty), field_value),
+        Passing::Reference => (scope.argument(ty), quote! { #field_value.as_ref() }),
         Passing::Text | Passing::WideText | Passing::Slice | Passing::Borrowed => {
-            (scope.argument(ty), quote! { &#place })
+            (scope.argument(ty), quote! { &#field_value })
         }
     };
-    quote! { #doc fn #ident(&self) -> #result { #place } }
+    quote! { #doc fn #ident(&self) -> #result { #field_value } }
 }
 
 /// The field names of the state, and the one for the base's state.
@@ -165,14 +165,14 @@ fn state(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> Tok
 pub(super) fn kind(scope: Scope<'_, '_>, id: DefId) -> TokenStream {
     let rt = scope.rt();
     let cx = scope.cx;
-    let of = interface_or_value(scope, id);
+    let abstraction = interface_or_value(scope, id);
     let repository_id = &cx.model[id].repository_id;
-    let known: Vec<DefId> = cx.values.plain(id).iter().copied().filter(|id| !cx.left_out.contains(id)).collect();
-    let arms = known.iter().map(|&id| {
+    let plain_values: Vec<DefId> = cx.values.plain(id).iter().copied().filter(|id| !cx.left_out.contains(id)).collect();
+    let arms = plain_values.iter().map(|&id| {
         let (repository_id, target) = (&cx.model[id].repository_id, scope.target(&Type::Named(id)));
         quote! { #repository_id => Some(&#rt::PlainFactory::<#target>::NEW), }
     });
-    let known = (!known.is_empty()).then(|| {
+    let factories = (!plain_values.is_empty()).then(|| {
         quote! {
             fn known(repository_id: &str) -> Option<&'static dyn #rt::ValueFactory> {
                 match repository_id { #( #arms )* _ => None, }
@@ -180,9 +180,9 @@ pub(super) fn kind(scope: Scope<'_, '_>, id: DefId) -> TokenStream {
         }
     });
     quote! {
-        impl #rt::ValueType for #of {
+        impl #rt::ValueType for #abstraction {
             const REPOSITORY_ID: &'static str = #repository_id;
-            #known
+            #factories
         }
     }
 }
@@ -254,11 +254,11 @@ fn plain(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> Tok
     let cx = scope.cx;
     let state = &cx.names.value(definition.id).state;
     let mut states = vec![(definition.id, quote! { self })];
-    let (mut here, mut place) = (body, quote! { self });
+    let (mut here, mut base_state) = (body, quote! { self });
     while let Some(base) = concrete_base(cx.model, here) {
         let field = fields(here).1;
-        place = quote! { #place.#field };
-        states.push((base, quote! { &#place }));
+        base_state = quote! { #base_state.#field };
+        states.push((base, quote! { &#base_state }));
         let Some(next) = cx.model[base].as_value_type() else { break };
         here = next;
     }
@@ -266,10 +266,10 @@ fn plain(scope: Scope<'_, '_>, definition: &Definition, body: &ValueType) -> Tok
     debug_assert!(supported(cx.model, definition.id).is_empty(), "a plain value supports nothing");
     let traits = traits.map(|id| {
         let path = scope.path(id);
-        let method = states.iter().find(|(of, _)| *of == id).map(|(_, place)| {
+        let method = states.iter().find(|(state_owner, _)| *state_owner == id).map(|(_, base_state)| {
             let names = cx.names.value(id);
             let (method, result) = (&names.state_method, scope.beside(id, &names.state));
-            quote! { fn #method(&self) -> &#result { #place } }
+            quote! { fn #method(&self) -> &#result { #base_state } }
         });
         quote! { impl #path for #state { #method } }
     });

@@ -161,18 +161,18 @@ impl Checker<'_> {
             let Some(inherited) = inherited.filter(|&id| regular(self, id)) else {
                 continue;
             };
-            let Some(known) = most_derived else {
+            let Some(current) = most_derived else {
                 most_derived = Some(inherited);
                 continue;
             };
-            if self.derives(known, inherited) {
+            if self.derives(current, inherited) {
                 continue;
             }
-            if own.is_none() && self.derives(inherited, known) {
+            if own.is_none() && self.derives(inherited, current) {
                 most_derived = Some(inherited);
                 continue;
             }
-            let (one, other) = (self[known].name.clone(), self[inherited].name.clone());
+            let (one, other) = (self[current].name.clone(), self[inherited].name.clone());
             let text = self.text(item.name.name.symbol);
             let error = Diagnostic::error(format!("`{text}` supports `{one}` and `{other}`, which are not related"))
                 .at(item.name.name.span, format!("`{one}` does not derive from `{other}`"))
@@ -215,26 +215,26 @@ impl Checker<'_> {
         supports: &[DefId],
         name: Name,
     ) -> HashMap<Symbol, Feature> {
-        let mut known: HashMap<Symbol, Feature> = HashMap::new();
+        let mut inherited_features: HashMap<Symbol, Feature> = HashMap::new();
         let interfaces = self.all_supported(all_bases, supports);
         for &of in all_bases.iter().chain(&interfaces) {
             for feature in self.features(of) {
                 let Some(rest) = self.inheritance_budget.checked_sub(1) else {
                     self.inheritance_too_large(name);
-                    return known;
+                    return inherited_features;
                 };
                 self.inheritance_budget = rest;
                 let symbol = self.interner.intern(&feature.name);
                 let folded = self.interner.folded(symbol);
-                match known.get(&folded) {
+                match inherited_features.get(&folded) {
                     None => {
-                        known.insert(folded, feature);
+                        inherited_features.insert(folded, feature);
                     }
                     Some(other) => self.features_clash(name, &feature, &other.clone()),
                 }
             }
         }
-        known
+        inherited_features
     }
 
     /// The operations, attributes and state members declared in a value type or interface itself.

@@ -6,9 +6,9 @@ use quote::quote;
 use super::has_table;
 use crate::model::{ParameterMode, Type};
 use crate::rust::engines::Engine;
-use crate::rust::method::{Method, Parameter, tuple};
+use crate::rust::method::{Method, Parameter, ReceivedResults, store, tuple};
 use crate::rust::types::{Passing, Scope};
-use crate::rust::{arguments, scope, upcall};
+use crate::rust::{arguments, upcall};
 
 /// Clippy may consider the types of more values complex, in the closure that takes them.
 const SIMPLE_VALUES: usize = 4;
@@ -43,7 +43,7 @@ pub(in crate::rust) fn stub(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenS
     if method.oneway {
         return quote! { #wide #rt::interpreted::send_oneway(self, #operation, &[ #( #values ),* ]) };
     }
-    let store = store(method);
+    let store = store(method, ReceivedResults::Tuple);
     quote! { #wide #rt::interpreted::call(self, #operation, &[ #( #values ),* ]) #store }
 }
 
@@ -58,30 +58,6 @@ fn value(scope: Scope<'_, '_>, Parameter { ident, mode, ty }: &Parameter<'_>) ->
         (_, Passing::Slice) if has_table(scope, ty) => quote! { #rt::Value::sequence(#ident) },
         (_, Passing::Slice | Passing::Reference | Passing::WideText) => quote! { #rt::Value::coded(&#ident) },
     }
-}
-
-/// The code after the call: the results without their tuple, and assignments to `inout` parameters.
-fn store(method: &Method<'_>) -> Option<TokenStream> {
-    let mut locals = method.locals.clone();
-    let mut received: Vec<Ident> = method.result.iter().map(|_| locals.take("result")).collect();
-    let mut kept = received.clone();
-    let mut stores = Vec::new();
-    for parameter in method.parameters.iter().filter(|parameter| parameter.is_returned()) {
-        let ident = &parameter.ident;
-        if parameter.mode == ParameterMode::Out {
-            received.push(ident.clone());
-            kept.push(ident.clone());
-        } else {
-            let value = locals.take(&format!("new_{}", scope::plain(ident)));
-            stores.push(quote! { *#ident = #value; });
-            received.push(value);
-        }
-    }
-    if stores.is_empty() && received.len() != 1 {
-        return None; // they are returned unchanged
-    }
-    let kept = (!kept.is_empty()).then(|| tuple(&kept));
-    Some(quote! { .map(|( #( #received, )* )| { #( #stores )* #kept }) })
 }
 
 /// The code of a skeleton. Arguments stay in place: the servant gets references.
