@@ -167,8 +167,8 @@ fn relative(folder: &Path, file: &Path) -> String {
     up.chain(down).collect::<Vec<_>>().join("/")
 }
 
-/// The text of a page with the links of its copy. Adds the linked files to `found`.
-fn relink(text: &str, page: &Path, found: &mut BTreeSet<PathBuf>) -> String {
+/// The text of a page with the links of its copy. Adds the linked files to `linked_files`.
+fn relink(text: &str, page: &Path, linked_files: &mut BTreeSet<PathBuf>) -> String {
     let here = page.parent().unwrap_or(Path::new(""));
     let staged = staged_path(page);
     let staged_here = staged.parent().unwrap_or(Path::new(""));
@@ -189,7 +189,7 @@ fn relink(text: &str, page: &Path, found: &mut BTreeSet<PathBuf>) -> String {
                 file.push("README.md");
             }
             out += &format!("{}{anchor}){rest}", relative(staged_here, &staged_path(&file)));
-            found.insert(file);
+            linked_files.insert(file);
         }
     }
     out
@@ -239,14 +239,14 @@ mod tests {
 
     #[test]
     fn links_are_those_of_the_copy() {
-        let mut found = BTreeSet::new();
+        let mut linked_files = BTreeSet::new();
         let text = "[a](../options.md#x) and [b](../../README.md), [c](https://x.y), [d](#e)\n```\n[f](g.md)\n```\n";
-        let copy = relink(text, Path::new("docs/tutorial/tls.md"), &mut found);
+        let copy = relink(text, Path::new("docs/tutorial/tls.md"), &mut linked_files);
         let expected =
             "[a](../options.md#x) and [b](../repository/index.md), [c](https://x.y), [d](#e)\n```\n[f](g.md)\n```\n";
         assert_eq!(copy, expected);
-        assert_eq!(found, ["README.md", "docs/options.md"].map(PathBuf::from).into());
-        assert_eq!(relink("[a](docs/options.md)", Path::new("README.md"), &mut found), "[a](../options.md)");
+        assert_eq!(linked_files, ["README.md", "docs/options.md"].map(PathBuf::from).into());
+        assert_eq!(relink("[a](docs/options.md)", Path::new("README.md"), &mut linked_files), "[a](../options.md)");
     }
 
     #[test]
@@ -260,8 +260,8 @@ mod tests {
 
     #[test]
     fn a_folder_stands_for_its_page() {
-        let mut found = BTreeSet::new();
-        let copy = relink("[a](../tests/interop)", Path::new("docs/a.md"), &mut found);
+        let mut linked_files = BTreeSet::new();
+        let copy = relink("[a](../tests/interop)", Path::new("docs/a.md"), &mut linked_files);
         assert_eq!(copy, "[a](repository/tests/interop/index.md)");
     }
 }

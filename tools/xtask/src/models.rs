@@ -49,11 +49,11 @@ fn has_models(folder: &Path, module: &str, below_models: bool) -> Result<bool> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let models = below_models || path.file_stem().is_some_and(|name| name == module);
-        let found = match path.is_dir() {
+        let is_present = match path.is_dir() {
             true => has_models(&path, module, models)?,
             false => models && fs::read_to_string(&path)?.contains("#[test]"),
         };
-        if found {
+        if is_present {
             return Ok(true);
         }
     }
@@ -108,11 +108,11 @@ mod tests {
     #[test]
     fn crates_with_models_are_found() {
         let source = |name: &str| workspace::root().join(name).join("src");
-        let found = |name: &str, checker: Checker| has_models(&source(name), checker.module, false).unwrap();
+        let has = |name: &str, checker: Checker| has_models(&source(name), checker.module, false).unwrap();
         for crate_with_models in ["net/ipc", "net/reactor", "orb/core", "orb/poa"] {
-            assert!(found(crate_with_models, SHUTTLE), "{crate_with_models}");
+            assert!(has(crate_with_models, SHUTTLE), "{crate_with_models}");
         }
-        assert!(found("net/ipc", LOOM));
-        assert!(!found("orb/cdr", SHUTTLE) && !found("orb/core", LOOM));
+        assert!(has("net/ipc", LOOM));
+        assert!(!has("orb/cdr", SHUTTLE) && !has("orb/core", LOOM));
     }
 }

@@ -182,8 +182,9 @@ impl Run<'_> {
             let suite = &self.area.suites[state.suite];
             let remaining = mutants.iter().filter(|mutant| !state.outcomes.contains_key(&mutant.name)).count();
             if remaining > 0 {
-                let known = mutants.iter().map(|mutant| &mutant.name).filter(|name| state.outcomes.contains_key(*name));
-                self.test(suite, remaining, known.chain(&others))?;
+                let tested_before =
+                    mutants.iter().map(|mutant| &mutant.name).filter(|name| state.outcomes.contains_key(*name));
+                self.test(suite, remaining, tested_before.chain(&others))?;
                 state.take_results(&self.folder().join("mutants.out"))?;
                 state.write(&file)?;
                 ensure!(
@@ -243,7 +244,7 @@ impl Run<'_> {
         let mut sources: BTreeMap<&str, String> = BTreeMap::new();
         let mut mutants = Vec::new();
         for (_, name) in chosen {
-            let (file, line) = equivalents::place(name).with_context(|| format!("`{name}` is no mutant"))?;
+            let (file, line) = equivalents::file_and_line(name).with_context(|| format!("`{name}` is no mutant"))?;
             if !sources.contains_key(file) {
                 let source = fs::read_to_string(self.tree().join(file)).with_context(|| file.to_owned())?;
                 sources.insert(file, source);
@@ -304,8 +305,8 @@ mod tests {
         let name = |change: &str| format!("orb/cdr/src/a.rs:1:1: {change}");
         let mutants: Vec<_> =
             outcomes.iter().map(|(change, _)| Mutant { name: name(change), line: String::new() }).collect();
-        let known = outcomes.iter().filter_map(|(change, outcome)| Some((name(change), (*outcome)?)));
-        let state = State { outcomes: known.collect(), seconds: 90.0, ..State::default() };
+        let named_outcomes = outcomes.iter().filter_map(|(change, outcome)| Some((name(change), (*outcome)?)));
+        let state = State { outcomes: named_outcomes.collect(), seconds: 90.0, ..State::default() };
         Report::new("cdr", &mutants, &state, &Equivalents::parse(list, &["cdr"]).unwrap())
     }
 

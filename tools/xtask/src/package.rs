@@ -188,7 +188,7 @@ fn publishable() -> Result<Vec<Package>> {
 
 /// Files outside of the folder that its sources include at compile time.
 fn outside_includes(folder: &Path) -> Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
+    let mut outside_files = BTreeSet::new();
     let mut pending = vec![folder.to_owned()];
     while let Some(path) = pending.pop() {
         if path.is_dir() {
@@ -198,10 +198,10 @@ fn outside_includes(folder: &Path) -> Result<BTreeSet<String>> {
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let source = fs::read_to_string(&path)?;
             let beside = path.parent().expect("a file lies in a folder");
-            found.extend(included(&source).filter(|file| is_outside(beside, file, folder)).map(str::to_owned));
+            outside_files.extend(included(&source).filter(|file| is_outside(beside, file, folder)).map(str::to_owned));
         }
     }
-    Ok(found)
+    Ok(outside_files)
 }
 
 /// The literal paths of `include!`, `include_str!` and `include_bytes!`.

@@ -84,8 +84,8 @@ fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
         }
         "idl" => {
             for folder in ["tests/interop/idl", "tools/lab/idl", "orb/idl/tests", "orb/build/tests", "examples"] {
-                let found = texts(&workspace::root().join(folder), "idl")?;
-                seeds.extend(found.into_iter().map(|(name, text)| (name, text.into_bytes())));
+                let idl_files = texts(&workspace::root().join(folder), "idl")?;
+                seeds.extend(idl_files.into_iter().map(|(name, text)| (name, text.into_bytes())));
             }
         }
         _ => {}
@@ -115,20 +115,20 @@ fn settings() -> Vec<(String, Vec<u8>)> {
 
 /// The files below a folder with this extension; none if there is no such folder.
 fn texts(folder: &Path, extension: &str) -> Result<Vec<(String, String)>> {
-    let mut found = Vec::new();
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(found) };
+    let mut files = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(files) };
     for entry in entries {
         let path = entry?.path();
         if path.is_dir() {
-            found.append(&mut texts(&path, extension)?);
+            files.append(&mut texts(&path, extension)?);
         } else if path.extension().is_some_and(|e| e == extension) {
             let octets = fs::read(&path).with_context(|| path.display().to_string())?;
             let name =
                 path.strip_prefix(workspace::root()).unwrap_or(&path).display().to_string().replace(['/', '\\'], "-");
-            found.push((name, String::from_utf8_lossy(&octets).into_owned()));
+            files.push((name, String::from_utf8_lossy(&octets).into_owned()));
         }
     }
-    Ok(found)
+    Ok(files)
 }
 
 /// The octets in a golden file: its lines that have only hexadecimal digits.

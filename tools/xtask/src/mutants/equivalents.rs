@@ -83,16 +83,16 @@ impl Equivalent {
 }
 
 /// The file and the line number, from one, of a mutant's name.
-pub(super) fn place(name: &str) -> Option<(&str, usize)> {
-    let (place, _) = name.split_once(": ")?;
-    let mut parts = place.rsplitn(3, ':');
+pub(super) fn file_and_line(name: &str) -> Option<(&str, usize)> {
+    let (file_and_line, _) = name.split_once(": ")?;
+    let mut parts = file_and_line.rsplitn(3, ':');
     let (_column, line, file) = (parts.next()?, parts.next()?, parts.next()?);
     Some((file, line.parse().ok()?))
 }
 
 /// A mutant's name without line and column.
 fn without_place(name: &str) -> String {
-    match (place(name), name.split_once(": ")) {
+    match (file_and_line(name), name.split_once(": ")) {
         (Some((file, _)), Some((_, change))) => format!("{file}: {change}"),
         _ => name.to_owned(),
     }
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn a_name_has_a_file_and_a_line() {
-        assert_eq!(place("orb/a.rs:17:4: replace f -> A::B with C"), Some(("orb/a.rs", 17)));
-        assert_eq!(place("replace f"), None);
+        assert_eq!(file_and_line("orb/a.rs:17:4: replace f -> A::B with C"), Some(("orb/a.rs", 17)));
+        assert_eq!(file_and_line("replace f"), None);
         assert_eq!(without_place("orb/a.rs:17:4: replace A::f: B with C"), "orb/a.rs: replace A::f: B with C");
     }
 }

@@ -178,10 +178,10 @@ mod tests {
         let mut void = state();
         void.adapt(2, false);
         assert_eq!(void, State { key: 2, ..State::default() });
-        let mut kept = state();
-        kept.adapt(2, true);
-        assert!(kept.has_older_results && kept.suite == 0);
-        assert_eq!(kept.outcomes.into_keys().collect::<Vec<_>>(), ["Caught", "Timeout", "Unviable"]);
+        let mut adapted = state();
+        adapted.adapt(2, true);
+        assert!(adapted.has_older_results && adapted.suite == 0);
+        assert_eq!(adapted.outcomes.into_keys().collect::<Vec<_>>(), ["Caught", "Timeout", "Unviable"]);
     }
 
     #[test]

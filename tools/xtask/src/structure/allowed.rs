@@ -77,14 +77,14 @@ impl Allowed {
         let packages: BTreeSet<&String> = figures.cycles.keys().chain(self.cycles.keys()).collect();
         for package in packages {
             let cycles = self.unlisted(package, figures);
-            let (found, bound) = (Bound::of(&cycles), self.cycles.get(package).copied().unwrap_or_default());
+            let (present, bound) = (Bound::of(&cycles), self.cycles.get(package).copied().unwrap_or_default());
             let mut of_package = Vec::from_iter(compare(
                 &format!("modules in the largest cycle of {package}"),
-                found.largest,
+                present.largest,
                 bound.largest,
             ));
-            of_package.extend(compare(&format!("modules in all cycles of {package}"), found.all, bound.all));
-            if found.largest > bound.largest || found.all > bound.all {
+            of_package.extend(compare(&format!("modules in all cycles of {package}"), present.all, bound.all));
+            if present.largest > bound.largest || present.all > bound.all {
                 of_package.push(format!("    cycles of {package}: {}", members(&cycles)));
                 of_package.push(format!("    their edges: cargo xtask structure --crate {package}"));
             }
@@ -113,9 +113,9 @@ impl Allowed {
         let packages: BTreeSet<&String> = figures.file_cycles.keys().chain(self.file_cycles.keys()).collect();
         for package in packages {
             let cycles = figures.file_cycles(package);
-            let (found, bound) = (Bound::of(&cycles).largest, self.file_cycles.get(package).copied().unwrap_or(0));
-            complaints.extend(compare(&format!("files in the largest cycle of files of {package}"), found, bound));
-            if found > bound {
+            let (present, bound) = (Bound::of(&cycles).largest, self.file_cycles.get(package).copied().unwrap_or(0));
+            complaints.extend(compare(&format!("files in the largest cycle of files of {package}"), present, bound));
+            if present > bound {
                 complaints.push(format!("    cycles of files of {package}: {}", members(&cycles)));
                 complaints.push(format!("    their edges: cargo xtask structure --crate {package} --edges"));
             }
@@ -143,8 +143,8 @@ impl Allowed {
                 let bound = self.words.figure(key).unwrap_or(0).min(figure);
                 lines.push(format!("{key} = {bound}{comment}"));
             } else if let Some(bound) = self.cycles.get(key).filter(|_| table.starts_with("[cycles]")) {
-                let found = Bound::of(&self.unlisted(key, figures));
-                let (largest, all) = (bound.largest.min(found.largest), bound.all.min(found.all));
+                let present = Bound::of(&self.unlisted(key, figures));
+                let (largest, all) = (bound.largest.min(present.largest), bound.all.min(present.all));
                 if all > 0 {
                     lines.push(format!("{key} = {{ largest = {largest}, all = {all} }}{comment}"));
                 }

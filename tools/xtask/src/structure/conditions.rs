@@ -111,9 +111,9 @@ mod tests {
 
     #[test]
     fn paths_are_found_in_conditional_attributes() {
-        let found =
+        let paths =
             path_attributes(&attributes("#[path = \"a.rs\"] #[cfg_attr(windows, path = \"b.rs\")] #[doc = \"c\"]"));
-        assert_eq!(found, ["a.rs", "b.rs"]);
+        assert_eq!(paths, ["a.rs", "b.rs"]);
     }
 
     #[test]

@@ -21,7 +21,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::resolve::{Definition, Place, Resolver};
+use super::resolve::{Definition, ModuleId, Resolver};
 use super::tree::{Crate, PathNames, Role};
 
 /// Names of items that one node uses of another, for each pair of nodes.
@@ -50,14 +50,14 @@ pub(crate) fn graphs(crates: &[Crate], krate: usize) -> Graphs {
     }
     graphs.files.nodes = (0..tree.files.len()).map(|file| tree.file_label(file)).collect();
     for reference in &tree.references {
-        let place = (krate, reference.module);
+        let module_id = (krate, reference.module);
         let definitions = match reference.role {
-            Role::MacroCall => resolver.macro_call(place, &reference.path),
-            _ => resolver.path(place, &reference.path),
+            Role::MacroCall => resolver.macro_call(module_id, &reference.path),
+            _ => resolver.path(module_id, &reference.path),
         };
         let from = tree.named(reference.module);
         let is_import = matches!(reference.role, Role::Import | Role::ReExport);
-        let names_child = is_import && leads_below(tree, &mut resolver, place, &reference.path);
+        let names_child = is_import && leads_below(tree, &mut resolver, module_id, &reference.path);
         for definition in definitions {
             let Some(((in_crate, to), name)) = definition.item() else { continue };
             if in_crate != krate {
@@ -77,12 +77,14 @@ pub(crate) fn graphs(crates: &[Crate], krate: usize) -> Graphs {
 }
 
 /// Whether a path goes through a module below that in which it stands.
-fn leads_below(tree: &Crate, resolver: &mut Resolver<'_>, place: Place, path: &PathNames) -> bool {
+fn leads_below(tree: &Crate, resolver: &mut Resolver<'_>, module_id: ModuleId, path: &PathNames) -> bool {
     let Some((_, modules)) = path.names.split_last() else { return false };
     let modules = PathNames { is_absolute: path.is_absolute, names: modules.to_vec() };
-    let from = tree.named(place.1);
-    resolver.path(place, &modules).iter().any(|definition| match definition {
-        Definition::Module((krate, module)) => *krate == place.0 && *module != from && tree.is_within(*module, from),
+    let from = tree.named(module_id.1);
+    resolver.path(module_id, &modules).iter().any(|definition| match definition {
+        Definition::Module((krate, module)) => {
+            *krate == module_id.0 && *module != from && tree.is_within(*module, from)
+        }
         _ => false,
     })
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::resolve::{Definition, Place, Resolver};
+use super::resolve::{Definition, ModuleId, Resolver};
 use super::tree::{Crate, Meaning, PathNames};
 
 const MODULE: &str = "internal";
@@ -48,18 +48,19 @@ pub(crate) fn complaints(crates: &[Crate], packages: &[&str]) -> Vec<String> {
 }
 
 /// Items that other crates name by paths through a module `internal`.
-fn named_items(crates: &[Crate], resolver: &mut Resolver<'_>) -> BTreeSet<(Place, String)> {
+fn named_items(crates: &[Crate], resolver: &mut Resolver<'_>) -> BTreeSet<(ModuleId, String)> {
     let mut named = BTreeSet::new();
     for (krate, tree) in crates.iter().enumerate() {
         for reference in &tree.references {
-            let place = (krate, reference.module);
+            let module_id = (krate, reference.module);
             let mut prefix = |length: usize| {
                 let names = reference.path.names[..length].to_vec();
-                resolver.path(place, &PathNames { is_absolute: reference.path.is_absolute, names })
+                resolver.path(module_id, &PathNames { is_absolute: reference.path.is_absolute, names })
             };
             for length in 1..reference.path.names.len() {
                 let is_other = |module: &Definition| {
-                    matches!(module, Definition::Module(place) if place.0 != krate) && is_internal(crates, module)
+                    matches!(module, Definition::Module(module_id) if module_id.0 != krate)
+                        && is_internal(crates, module)
                 };
                 if prefix(length).iter().any(is_other) {
                     named.extend(prefix(length + 1).iter().filter_map(owned));
@@ -70,7 +71,7 @@ fn named_items(crates: &[Crate], resolver: &mut Resolver<'_>) -> BTreeSet<(Place
     named
 }
 
-fn owned(definition: &Definition) -> Option<(Place, String)> {
+fn owned(definition: &Definition) -> Option<(ModuleId, String)> {
     definition.item().map(|(module, name)| (module, name.to_owned()))
 }
 

@@ -73,7 +73,7 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// The position of a package: its layer from below, and its position in that from the left.
-pub(crate) fn place(folder: &str) -> Option<(usize, usize)> {
+pub(crate) fn position(folder: &str) -> Option<(usize, usize)> {
     let (layer, name) = folder.split_once('/').unwrap_or((folder, ""));
     let height = LAYERS.iter().position(|other| other.folder == layer)?;
     let crates = LAYERS[height].crates;
@@ -86,14 +86,14 @@ pub(crate) fn place(folder: &str) -> Option<(usize, usize)> {
 pub(crate) fn complaints(packages: &[Package]) -> Vec<String> {
     let mut complaints = Vec::new();
     for package in packages {
-        let Some(from) = place(&package.folder) else {
+        let Some(from) = position(&package.folder) else {
             complaints
                 .push(format!("{} has no place in the layers (tools/xtask/src/structure/layers.rs)", package.folder));
             continue;
         };
         for dependency in package.dependencies.iter().filter(|dependency| !dependency.is_for_tests) {
             let Some(other) = packages.iter().find(|other| other.name == dependency.package) else { continue };
-            let Some(to) = place(&other.folder) else { continue }; // has a complaint of its own
+            let Some(to) = position(&other.folder) else { continue }; // has a complaint of its own
             let is_free = from.0 == to.0 && LAYERS[from.0].crates.is_empty();
             if !(to.0 < from.0 || to.0 == from.0 && to.1 > from.1 || is_free) {
                 complaints.push(format!(

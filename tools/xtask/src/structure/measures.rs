@@ -103,9 +103,9 @@ fn gates(text: &str) -> Result<Gates> {
         return Ok(Gates::default());
     }
     let file = syn::parse_file(text)?;
-    let mut found = GatesOnModules(features(&file.attrs));
-    found.visit_file(&file);
-    Ok(Gates { all, on_modules: found.0.min(all) })
+    let mut gates_on_modules = GatesOnModules(features(&file.attrs));
+    gates_on_modules.visit_file(&file);
+    Ok(Gates { all, on_modules: gates_on_modules.0.min(all) })
 }
 
 struct GatesOnModules(usize);

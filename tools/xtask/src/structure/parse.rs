@@ -356,8 +356,8 @@ fn path_names(path: &syn::Path) -> PathNames {
 }
 
 /// The path of a type, also behind references and parentheses.
-fn type_path(of: &Type) -> Option<PathNames> {
-    match of {
+fn type_path(self_type: &Type) -> Option<PathNames> {
+    match self_type {
         Type::Path(path) if path.qself.is_none() => Some(path_names(&path.path)),
         Type::Group(inner) => type_path(&inner.elem),
         Type::Paren(inner) => type_path(&inner.elem),

@@ -66,8 +66,8 @@ mod tests {
         for name in ["named.rs", "comment.rs", "notes.txt"] {
             fs::write(folder.join(name), "").unwrap();
         }
-        let found = orphans(&folder, &[root]).unwrap();
+        let unused_files = orphans(&folder, &[root]).unwrap();
         fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(found, [folder.join("comment.rs")]);
+        assert_eq!(unused_files, [folder.join("comment.rs")]);
     }
 }

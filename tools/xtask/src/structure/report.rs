@@ -160,8 +160,8 @@ pub(crate) fn dependencies(packages: &[Package]) -> String {
 fn in_layers(packages: &[Package]) -> Vec<&Package> {
     let mut packages: Vec<&Package> = packages.iter().collect();
     packages.sort_by_key(|package| {
-        let place = layers::place(&package.folder).unwrap_or((usize::MAX, 0));
-        (std::cmp::Reverse(place.0), place.1, package.folder.clone())
+        let position = layers::position(&package.folder).unwrap_or((usize::MAX, 0));
+        (std::cmp::Reverse(position.0), position.1, package.folder.clone())
     });
     packages
 }

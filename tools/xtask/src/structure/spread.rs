@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::resolve::{Definition, Place, Resolver};
+use super::resolve::{Definition, ModuleId, Resolver};
 use super::tree::{Crate, ItemKind};
 
 /// The files that hold `impl` blocks of a type.
@@ -24,7 +24,7 @@ pub(crate) struct Spread {
 /// Types of the same name in one module are one type: alternatives under different conditions.
 pub(crate) fn spreads(crates: &[Crate]) -> Vec<Spread> {
     type Files = BTreeSet<(usize, usize)>;
-    let mut files: BTreeMap<(Place, String), [Files; 2]> = BTreeMap::new();
+    let mut files: BTreeMap<(ModuleId, String), [Files; 2]> = BTreeMap::new();
     let mut resolver = Resolver::new(crates);
     for (krate, tree) in crates.iter().enumerate() {
         for block in &tree.impls {
@@ -38,7 +38,7 @@ pub(crate) fn spreads(crates: &[Crate]) -> Vec<Spread> {
             }
         }
     }
-    let spread = |((module, name), [inherent, traits]): ((Place, String), [Files; 2])| Spread {
+    let spread = |((module, name), [inherent, traits]): ((ModuleId, String), [Files; 2])| Spread {
         name,
         krate: module.0,
         inherent: inherent.len(),

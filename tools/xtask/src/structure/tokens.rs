@@ -10,7 +10,7 @@ use super::tree::PathNames;
 pub(crate) fn paths(tokens: TokenStream) -> Vec<PathNames> {
     let mut scan = Scan::default();
     scan.stream(tokens);
-    scan.found
+    scan.paths
 }
 
 /// Adds all identifiers of the tokens.
@@ -28,7 +28,7 @@ pub(crate) fn names(tokens: TokenStream, names: &mut HashSet<String>) {
 
 #[derive(Default)]
 struct Scan {
-    found: Vec<PathNames>,
+    paths: Vec<PathNames>,
     path: PathNames,
     /// Whether the next name goes on with the path.
     is_open: bool,
@@ -86,7 +86,7 @@ impl Scan {
         self.is_open = false;
         let is_type = |name: &String| name.starts_with(char::is_uppercase);
         if path.names.len() > 1 || path.names.first().is_some_and(is_type) {
-            self.found.push(path);
+            self.paths.push(path);
         }
     }
 }
@@ -114,10 +114,10 @@ mod tests {
     fn paths_are_distinguished_from_methods_lifetimes_and_types_after_a_colon() {
         let tokens =
             "x.y::<A>(crate::a::B, &'c ::std::d), $crate::e!{ f: super::G } $h::I [J; k] l: M".parse().unwrap();
-        let found: Vec<String> = paths(tokens)
+        let names: Vec<String> = paths(tokens)
             .iter()
             .map(|path| format!("{}{}", if path.is_absolute { "::" } else { "" }, path.names.join("::")))
             .collect();
-        assert_eq!(found, ["A", "crate::a::B", "::std::d", "crate::e", "super::G", "::I", "J", "M"]);
+        assert_eq!(names, ["A", "crate::a::B", "::std::d", "crate::e", "super::G", "::I", "J", "M"]);
     }
 }
