@@ -466,7 +466,7 @@ fn adapter_pattern(value: &str) -> Result<&str, String> {
 
 /// The prefix of paths in the string form that services compare, without `/` at its ends.
 fn path_prefix(value: &str) -> Result<String, String> {
-    let bad = |reason: &str| Err(format!("invalid path `{}`: {reason}", value.escape_debug()));
+    let bad = |reason: &str| Err(format!("invalid path `{}`: {reason}", spandrel_error::escape(value)));
     let path = value.strip_prefix('/').unwrap_or(value);
     let path = path.strip_suffix('/').filter(|rest| !ends_in_escape(rest)).unwrap_or(path);
     if path.is_empty() {

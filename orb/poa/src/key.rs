@@ -173,7 +173,7 @@ pub fn describe_key(key: &[u8]) -> Option<String> {
     let (adapter, id) = match parse(run, key)? {
         KeyTarget::Transient(slot_id) => (format!("{slot_id}"), key.get(HEADER_LEN + 8..)?),
         KeyTarget::Persistent { prefix, path } => {
-            (format!("\"{}\"", path.join("/").escape_debug()), &key[prefix.len()..])
+            (format!("\"{}\"", spandrel_error::escape(&path.join("/"))), &key[prefix.len()..])
         }
     };
     let made = id.first_chunk::<8>().filter(|_| id.len() == 8).map(|octets| SlotId::of(*octets));

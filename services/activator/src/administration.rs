@@ -1,5 +1,6 @@
 //! The administration of servers: registrations, starting and ending, and servers that tell their state.
 
+use spandrel::net::error::escape;
 use spandrel::net::sync::Arc;
 use spandrel::services::activation::{MAX_SERVER_NAME, is_server_name};
 use spandrel::services::implementation_repository::administration::{
@@ -65,7 +66,7 @@ impl AdministrationServant {
         if !self.0.commands.lock().commands.contains_key(&options.command) {
             return Err(cannot(format!(
                 "the command `{}` is not in the configuration of the activator",
-                options.command.escape_default()
+                escape(&options.command)
             )));
         }
         Ok(())

@@ -26,6 +26,7 @@ use std::{fs, io};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use spandrel::net::error::escape;
 use spandrel::services::activation::TOKEN_VARIABLE;
 
 /// The most octets of a configuration.
@@ -110,7 +111,7 @@ fn absolute_path(setting: &str, path: PathBuf) -> Result<PathBuf, String> {
     if path.is_absolute() {
         Ok(path)
     } else {
-        Err(format!("{setting} `{}` is not an absolute path", path.display().to_string().escape_debug()))
+        Err(format!("{setting} `{}` is not an absolute path", escape(&path.display().to_string())))
     }
 }
 
@@ -128,7 +129,7 @@ fn arguments<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Vec<String>, D:
 fn environment<'d, D: Deserializer<'d>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     let variables = BTreeMap::<String, String>::deserialize(deserializer)?;
     for (name, value) in &variables {
-        let shown = name.escape_debug();
+        let shown = escape(name);
         // Windows has them without case.
         let problem = if name.is_empty() || name.contains('=') {
             format!("invalid name of an environment variable `{shown}`: it is empty or has `=`")

@@ -4,8 +4,10 @@ use crate::support;
 
 use spandrel::dynamic::{DescribedCall, DescribedServant, DynAny, NvList, RequestError, describe, object_to_any};
 use spandrel::server::{Replied, Servant, ServerCall};
-use spandrel::types::{Any, IiopProfile, TypeCode};
+use spandrel::types::{Any, IiopProfile, Ior, TypeCode};
 use spandrel::{Orb, Poa, SystemException};
+use spandrel_cdr::GiopVersion;
+use spandrel_giop::ior_to_string;
 use support::bank::Bank;
 use support::{check_code, spandrel, spandrel_with_input, stderr, stdout};
 
@@ -41,6 +43,22 @@ fn a_reference_of_another_orb_is_shown() {
         ["IDL:Latency:1.0", "IIOP 1.2", "127.0.0.1", "4711", "14 octets", "fe f5 12 02", "omniORB", "TAG_CODE_SETS"]
     {
         assert!(text.contains(words), "`{words}` is missing in:\n{text}");
+    }
+}
+
+#[test]
+fn control_characters_of_a_reference_are_shown_as_everywhere() {
+    let profile = IiopProfile {
+        version: GiopVersion::V1_2,
+        host: "x\n\u{1b}[2J".to_owned(),
+        port: 1,
+        object_key: b"k".to_vec(),
+        components: vec![],
+    };
+    let ior = Ior { type_id: "IDL:A\u{9b}\t:1.0".to_owned(), profiles: vec![profile.encode().unwrap()] };
+    let text = stdout(&spandrel(&["ior", &ior_to_string(&ior)]));
+    for line in [r"type id       IDL:A\u009b\t:1.0", r"  host        x\n\u001b[2J"] {
+        assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
     }
 }
 

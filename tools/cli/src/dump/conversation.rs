@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use spandrel::{cdr::GiopVersion, types::Ior};
+use spandrel::{cdr::GiopVersion, net::error::escape, types::Ior};
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Limits};
 use spandrel_giop::{
     AddressingDisposition, CONTEXT_CODE_SETS, CancelRequest, GiopError, IiopProfile, LocateReplyHeader,
@@ -364,7 +364,7 @@ fn reply_values(
                     DisplayValue::Json(JsonObject::new().value("id", id).json("members", &members).finish())
                 }
                 DisplayValue::Text(members) => {
-                    DisplayValue::Text(format!("{} {members}", id.escape_debug()).trim_end().to_owned())
+                    DisplayValue::Text(format!("{} {members}", escape(&id)).trim_end().to_owned())
                 }
             };
             summary.values.push(("raised".to_owned(), raised));

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, time::Duration};
 
-use spandrel::net::error::escape_lines;
+use spandrel::net::error::{escape, escape_lines};
 
 use super::typed::Values;
 use crate::json::{self, JsonObject};
@@ -46,7 +46,7 @@ impl MessageSummary {
     fn lines(&self) -> String {
         let mut text = format!("{} #{} {} {}", clock(self.time), self.connection, self.arrow(), self.kind);
         let id = self.request_id.map(|id| id.to_string());
-        let operation = self.operation.as_ref().map(|name| name.escape_debug().to_string());
+        let operation = self.operation.as_ref().map(|name| escape(name).to_string());
         let version = self.version.as_ref().map(|version| format!("({version}, {} octets)", self.octets));
         let took = self.took.map(|took| format!("after {took:?}"));
         for part in [id, operation, self.status.clone(), version, took].into_iter().flatten() {
@@ -129,8 +129,11 @@ mod tests {
     fn control_characters_of_peers_are_escaped() {
         let values = vec![("text".to_owned(), "a\u{1b}[2J\u{9b}b\r".to_owned().into())];
         let notes = vec!["ends in \u{7}".to_owned()];
-        let summary = MessageSummary { kind: "Request".to_owned(), values, notes, ..MessageSummary::default() };
+        let operation = Some("op\u{1b}\n".to_owned());
+        let summary =
+            MessageSummary { kind: "Request".to_owned(), operation, values, notes, ..MessageSummary::default() };
         let text = summary.text();
+        assert!(text.lines().next().unwrap().ends_with(" Request op\\u001b\\n"), "{text}");
         assert!(text.ends_with("    text: a\\u001b[2J\\u009bb\\r\n    ! ends in \\u0007\n"), "{text}");
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use spandrel::{
     SystemException,
     cdr::GiopVersion,
+    net::error::escape,
     types::{IiopProfile, Ior},
 };
 use spandrel_cdr::{ByteOrder, CdrError, Decode, Decoder, Wire};
@@ -30,13 +31,9 @@ fn contents(context: &ServiceContextRef<'_>) -> String {
     let read = match context.id {
         CONTEXT_CODE_SETS => code_sets(data),
         CONTEXT_BI_DIR_IIOP => ListenPoint::from_context(data).map(|points| {
-            points
-                .iter()
-                .map(|point| format!("{}:{}", point.host.escape_debug(), point.port))
-                .collect::<Vec<_>>()
-                .join(", ")
+            points.iter().map(|point| format!("{}:{}", escape(&point.host), point.port)).collect::<Vec<_>>().join(", ")
         }),
-        CONTEXT_EXCEPTION_DETAIL => read_exception_detail(data).map(|text| format!("{text:?}")),
+        CONTEXT_EXCEPTION_DETAIL => read_exception_detail(data).map(|text| format!("\"{}\"", escape(&text))),
         ids::CONTEXT_REMAINING_TIME => remaining(data),
         ids::CONTEXT_OPERATION_INDEX => match data {
             [_, _, _, _] => encapsulation(data).and_then(|mut input| Ok(input.u16()?.to_string())),
@@ -44,7 +41,8 @@ fn contents(context: &ServiceContextRef<'_>) -> String {
         },
         ids::CONTEXT_TRACE => encapsulation(data).and_then(|mut input| {
             let (parent, state) = (input.str()?, input.str()?);
-            Ok(if state.is_empty() { parent.escape_debug().to_string() } else { format!("{parent:?}, {state:?}") })
+            let (parent, state) = (escape(&parent), state.as_ref());
+            Ok(if state.is_empty() { parent.to_string() } else { format!("\"{parent}\", \"{}\"", escape(state)) })
         }),
         _ => Ok(octets(data)),
     };
@@ -112,10 +110,10 @@ pub(super) fn reference(body: &mut Decoder<'_>) -> Result<String, CdrError> {
     let ior = Ior::decode(body)?;
     let places = ior.profiles.iter().filter_map(|profile| IiopProfile::decode(profile).ok().flatten());
     let places: Vec<String> = places
-        .map(|profile| format!("{}:{} {}", profile.host.escape_debug(), profile.port, key(&profile.object_key)))
+        .map(|profile| format!("{}:{} {}", escape(&profile.host), profile.port, key(&profile.object_key)))
         .collect();
     let places = if places.is_empty() { "no IIOP profile".to_owned() } else { places.join("; ") };
-    Ok(format!("{:?} at {places}", ior.type_id))
+    Ok(format!("\"{}\" at {places}", escape(&ior.type_id)))
 }
 
 /// Lines of sixteen octets each, in the format of `hexdump -C`.

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use spandrel::net::error::escape;
 use spandrel_cdr::{ByteOrder, Decode, Decoder, GiopVersion, Ior, TaggedComponent, TaggedProfile, Wire};
 use spandrel_giop::component::{CodeSets, Component, code_set_name, orb_type_name, tag_name};
 use spandrel_giop::datagram::DatagramAddress;
@@ -34,7 +35,7 @@ fn describe_ior(text: &mut String, ior: &Ior) {
         text.push_str("nil: a reference to no object\n");
         return;
     }
-    let type_id = if ior.type_id.is_empty() { "(none)".to_owned() } else { ior.type_id.escape_debug().to_string() };
+    let type_id = if ior.type_id.is_empty() { "(none)".to_owned() } else { escape(&ior.type_id).to_string() };
     _ = writeln!(text, "type id       {type_id}");
     if ior.profiles.is_empty() {
         text.push_str("no profiles: nothing says where the object is\n");
@@ -49,10 +50,14 @@ fn describe_corbaloc(text: &mut String, corbaloc: &Corbaloc) {
     for (index, address) in corbaloc.addresses.iter().enumerate() {
         _ = write!(text, "address {index}     ");
         _ = match address {
-            Address::Iiop { version, host, port } => writeln!(text, "IIOP {version}, host {host}, port {port}"),
-            Address::Ssliop { version, host, port } => writeln!(text, "TLS, GIOP {version}, host {host}, port {port}"),
+            Address::Iiop { version, host, port } => {
+                writeln!(text, "IIOP {version}, host {}, port {port}", escape(host))
+            }
+            Address::Ssliop { version, host, port } => {
+                writeln!(text, "TLS, GIOP {version}, host {}, port {port}", escape(host))
+            }
             Address::Rir => writeln!(text, "an initial reference of the ORB that reads it"),
-            Address::Other(other) => writeln!(text, "{other} (not a protocol that is known here)"),
+            Address::Other(other) => writeln!(text, "{} (not a protocol that is known here)", escape(other)),
         };
     }
     describe_key(text, &corbaloc.key);
@@ -82,7 +87,7 @@ fn describe_profile(text: &mut String, profile: &TaggedProfile) {
 
 fn describe_iiop(text: &mut String, profile: &IiopProfile) {
     _ = writeln!(text, "IIOP {}", profile.version);
-    _ = writeln!(text, "  host        {}", profile.host.escape_debug());
+    _ = writeln!(text, "  host        {}", escape(&profile.host));
     _ = writeln!(text, "  port        {}", profile.port);
     match security_of(profile) {
         Security::Plain => {}
@@ -138,7 +143,7 @@ fn describe_component(text: &mut String, component: &TaggedComponent) {
             _ = writeln!(text, "    wchar     {}", code_sets(&wchar_data));
         }
         Ok(Some(Component::AlternateIiopAddress { host, port })) => {
-            _ = writeln!(text, "  component   {name}: host {}, port {port}", host.escape_debug());
+            _ = writeln!(text, "  component   {name}: host {}, port {port}", escape(&host));
         }
         Ok(Some(Component::SslSecTrans(tls))) => {
             _ = writeln!(text, "  component   {name}: {tls}");
@@ -172,17 +177,13 @@ fn describe_address(component: &TaggedComponent) -> Option<String> {
     if let Ok(Some(local)) = LocalAddress::decode(component) {
         let LocalAddress { scheme, address, host, user, any_user, .. } = local;
         let users = if any_user { "any user".to_owned() } else { format!("user {user}") };
-        return Some(format!(
-            "{scheme}://{}, on the host of boot id {}, for {users}",
-            address.escape_debug(),
-            host.escape_debug()
-        ));
+        return Some(format!("{scheme}://{}, on the host of boot id {}, for {users}", escape(&address), escape(&host)));
     }
     if let Ok(Some(UnixTransport { host, path })) = UnixTransport::decode(component) {
-        return Some(format!("uds://{}, on host {}", path.escape_debug(), host.escape_debug()));
+        return Some(format!("uds://{}, on host {}", escape(&path), escape(&host)));
     }
     if let Some(DatagramAddress { host, port, max_octets }) = DatagramAddress::decode(component) {
-        return Some(format!("UDP, host {}, port {port}, up to {max_octets} octets", host.escape_debug()));
+        return Some(format!("UDP, host {}, port {port}, up to {max_octets} octets", escape(&host)));
     }
     (component.tag == TAG_OPERATION_INDEX).then(|| "operations may be given by their index".to_owned())
 }
