@@ -3,12 +3,13 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
-    sync::mpsc,
+    sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
-use spandrel::{Orb, options::Concurrency};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use spandrel::{Orb, options::Concurrency, ssliop::pem};
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags};
 use spandrel_orb_tests::{
@@ -16,6 +17,8 @@ use spandrel_orb_tests::{
     probe::Target,
     support::{TEST_TIMEOUT, block_on, fake_server, in_background, read_message, without_local_addresses},
 };
+
+use crate::certificates::{WithIdentity, authority, trusting};
 
 /// The time for requests that run at the shutdown. None of these peers has one that lasts.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
@@ -92,14 +95,65 @@ fn request(server: &Server, response: ResponseFlags) -> Vec<u8> {
     out.to_vec()
 }
 
+/// The peers' transport.
+#[derive(Clone, Copy, Debug)]
+enum Layer {
+    Tcp,
+    Tls,
+}
+
 /// Begins what the peer does, and waits until it does it. Returns the event of its connection's end.
-fn start(peer: Peer, server: &Server) -> mpsc::Receiver<()> {
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    stream.write_all(&peer.begin()).unwrap();
-    if let Peer::Requests = peer {
-        let mut replies = stream.try_clone().unwrap();
-        thread::spawn(move || std::io::copy(&mut replies, &mut std::io::sink()));
+fn start(peer: Peer, layer: Layer, server: &Server) -> mpsc::Receiver<()> {
+    match layer {
+        Layer::Tcp => {
+            let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+            if let Peer::Requests = peer {
+                let mut replies = stream.try_clone().unwrap();
+                thread::spawn(move || std::io::copy(&mut replies, &mut std::io::sink()));
+            }
+            run(peer, stream, server, |_| {})
+        }
+        Layer::Tls => {
+            let mut stream = tls_stream(server);
+            stream.conn.complete_io(&mut stream.sock).unwrap();
+            run(
+                peer,
+                stream,
+                server,
+                match peer {
+                    Peer::Requests => take_replies,
+                    _ => |_| {},
+                },
+            )
+        }
     }
+}
+
+fn tls_stream(server: &Server) -> StreamOwned<ClientConnection, TcpStream> {
+    let roots = pem::authorities(authority().pem().as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let connection = ClientConnection::new(Arc::new(config), "127.0.0.1".try_into().unwrap()).unwrap();
+    let port = server.orb.published().unwrap().addresses[0].host_and_port().unwrap().1;
+    StreamOwned::new(connection, TcpStream::connect(("127.0.0.1", port)).unwrap())
+}
+
+/// Takes the replies that have arrived.
+fn take_replies(stream: &mut StreamOwned<ClientConnection, TcpStream>) {
+    stream.sock.set_nonblocking(true).unwrap();
+    while matches!(stream.read(&mut [0; 4096]), Ok(octets) if octets > 0) {}
+    stream.sock.set_nonblocking(false).unwrap();
+}
+
+/// As [`start`], over a stream. `between` is called between the writes of blocks.
+fn run<S: Read + Write + Send + 'static>(
+    peer: Peer,
+    mut stream: S,
+    server: &Server,
+    between: fn(&mut S),
+) -> mpsc::Receiver<()> {
+    stream.write_all(&peer.begin()).unwrap();
     let Some((block, pause)) = peer.block(server) else {
         // The end stands behind what the server sent before.
         return in_background(move || drop(stream.read_to_end(&mut Vec::new())));
@@ -108,6 +162,7 @@ fn start(peer: Peer, server: &Server) -> mpsc::Receiver<()> {
     let ended = in_background(move || {
         while stream.write_all(&block).is_ok() {
             let _ = begun.send(());
+            between(&mut stream);
             thread::sleep(pause);
         }
     });
@@ -133,15 +188,31 @@ fn strategies() -> [Concurrency; 8] {
 
 #[test]
 fn connections_end_after_the_shutdown_whatever_their_peers_do() {
-    let all: Vec<_> = strategies().map(|strategy| (strategy, in_background(move || check(strategy)))).into();
+    check_all(Layer::Tcp);
+}
+
+#[test]
+fn tls_connections_end_after_the_shutdown_whatever_their_peers_do() {
+    check_all(Layer::Tls);
+}
+
+fn check_all(layer: Layer) {
+    let all: Vec<_> = strategies().map(|strategy| (strategy, in_background(move || check(strategy, layer)))).into();
     for (strategy, checked) in all {
         checked.recv_timeout(8 * TEST_TIMEOUT).unwrap_or_else(|_| panic!("{strategy}"));
     }
 }
 
-fn check(strategy: Concurrency) {
-    let server = Server::with(Orb::builder().concurrency(strategy).shutdown_timeout(SHUTDOWN_TIMEOUT));
-    let ends = Peer::ALL.map(|peer| (peer, start(peer, &server)));
+fn check(strategy: Concurrency, layer: Layer) {
+    let builder = Orb::builder().concurrency(strategy).shutdown_timeout(SHUTDOWN_TIMEOUT);
+    let server = Server::with(match layer {
+        Layer::Tcp => builder,
+        Layer::Tls => {
+            let ssliop = trusting(authority()).identity_of(&authority().issue("127.0.0.1"));
+            builder.protocol(ssliop).listen("ssliop://127.0.0.1:0".parse().unwrap())
+        }
+    });
+    let ends = Peer::ALL.map(|peer| (peer, start(peer, layer, &server)));
     let begun = Instant::now();
     server.orb.shutdown().unwrap();
     assert!(begun.elapsed() < SHUTDOWN_TIMEOUT + BOUND, "{strategy}: {:?}", begun.elapsed());
