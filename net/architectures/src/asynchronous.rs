@@ -302,7 +302,17 @@ impl<'a, P: Protocol> Driver<'a, P> {
 
     /// Ends a connection without pending operations.
     fn close(&mut self, key: u64, data: Vec<u8>, buffer: Vec<u8>) {
-        if let Some(handle) = self.connections.remove(key, data, buffer) {
+        let session = self.connections.get_mut(key).map(|connection| &connection.session);
+        let may_be_reset = session.is_some_and(|session| {
+            catch_unwind(AssertUnwindSafe(|| session.may_be_reset())).unwrap_or(false) // it may have panicked before
+        });
+        let handle = self.connections.remove(key, data, buffer);
+        let handle = if may_be_reset {
+            handle.and_then(|handle| self.shared.accepting.reset_at_close(handle).ok())
+        } else {
+            handle
+        };
+        if let Some(handle) = handle {
             self.proactor.close(handle);
         }
     }

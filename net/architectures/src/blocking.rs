@@ -2,6 +2,7 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use spandrel_ipc::inet::Stream;
 use spandrel_ipc::{Shutdown, is_timeout};
@@ -22,7 +23,11 @@ pub(crate) fn serve<P: Protocol>(
     waits: &InputWaits,
     buffer: &mut [u8; ROOM],
 ) {
-    let run = AssertUnwindSafe(|| run(stream, &mut protocol.open(), settings, waits, buffer));
+    let run = AssertUnwindSafe(|| {
+        let mut session = protocol.open();
+        run(stream, &mut session, settings, waits, buffer)?;
+        if session.may_be_reset() { stream.set_linger(Some(Duration::ZERO)) } else { Ok(()) }
+    });
     match catch_unwind(run) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a connection ends"),

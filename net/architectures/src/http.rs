@@ -87,6 +87,7 @@ impl Protocol for Http {
             body: None,
             unread: RequestBody::None,
             end: End::Open,
+            has_discarded: false,
         }
     }
 
@@ -110,6 +111,8 @@ pub struct HttpSession {
     /// The rest of a request's body, which is still to be discarded.
     unread: RequestBody,
     end: End,
+    /// Whether octets of the client have arrived after the last response was made.
+    has_discarded: bool,
 }
 
 /// How far the end of a connection has come.
@@ -252,6 +255,7 @@ impl HttpSession {
     /// Takes octets behind the last request that is answered.
     fn discard_input(&mut self, octets: u64) {
         if let End::Discarding(left) = self.end {
+            self.has_discarded = true;
             self.end = if octets < left { End::Discarding(left - octets) } else { End::Closing };
         }
     }
@@ -307,5 +311,9 @@ impl Session for HttpSession {
 
     fn has_ended_output(&self) -> bool {
         matches!(self.end, End::Discarding(_))
+    }
+
+    fn may_be_reset(&self) -> bool {
+        self.has_discarded && self.is_draining.load(Ordering::Relaxed)
     }
 }

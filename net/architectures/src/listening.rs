@@ -243,6 +243,14 @@ impl Accepting {
         Ok(stream.into())
     }
 
+    /// Has the system reset such a connection when it is closed.
+    #[cfg(proactor)]
+    pub(crate) fn reset_at_close(&self, accepted: ConnectionHandle) -> io::Result<ConnectionHandle> {
+        let stream = self.port.acceptor.adopt(accepted)?;
+        stream.set_linger(Some(Duration::ZERO))?;
+        Ok(stream.into())
+    }
+
     /// Lets [`stop`](Self::stop) end the waits of a proactor.
     #[cfg(proactor)]
     pub(crate) fn set_waker(&self, waker: Waker) {

@@ -102,4 +102,8 @@ impl Session for ServiceSession {
     fn has_ended_output(&self) -> bool {
         forward!(self.has_ended_output())
     }
+
+    fn may_be_reset(&self) -> bool {
+        forward!(self.may_be_reset())
+    }
 }

@@ -46,6 +46,12 @@ pub trait Session: Send + 'static {
     fn has_ended_output(&self) -> bool {
         false
     }
+
+    /// Whether the client may lose the last output, so that the architecture resets the connection at its end: the server
+    /// drains, and the client has gone on to send. Without the reset it could wait for room in its queue for a minute.
+    fn may_be_reset(&self) -> bool {
+        false
+    }
 }
 // ANCHOR_END: session
 

@@ -52,10 +52,10 @@ impl Session for PanickingSession {
     }
 }
 
-type Start<P> = fn(&Port, P, &Settings) -> io::Result<Box<dyn Server>>;
+pub(crate) type Start<P> = fn(&Port, P, &Settings) -> io::Result<Box<dyn Server>>;
 
 /// The architectures that run any protocol.
-fn starts<P: Protocol>() -> Vec<(&'static str, Start<P>)> {
+pub(crate) fn starts<P: Protocol>() -> Vec<(&'static str, Start<P>)> {
     let all: Vec<(&'static str, Start<P>)> = vec![
         ("iterative", |port, protocol, settings| Ok(Box::new(iterative::start(port, protocol, settings)?))),
         ("reactive", |port, protocol, settings| Ok(Box::new(reactive::start(port, protocol, settings)?))),
@@ -77,7 +77,7 @@ fn starts<P: Protocol>() -> Vec<(&'static str, Start<P>)> {
     all.into_iter().filter(|(name, _)| is_permitted(name)).collect()
 }
 
-fn port() -> (Port, SocketAddr) {
+pub(crate) fn port() -> (Port, SocketAddr) {
     let port = Port::exclusive(&Addr::loopback(0)).unwrap();
     let address = port.addr().unwrap().into();
     (port, address)

@@ -9,6 +9,7 @@ mod http_sessions;
 mod in_process;
 #[cfg(target_os = "linux")]
 mod processes;
+mod stop_peers;
 mod support;
 mod switching;
 mod transfer_session;

@@ -95,7 +95,7 @@ fn request(server: &Server, response: ResponseFlags) -> Vec<u8> {
     out.to_vec()
 }
 
-/// The peers' transport.
+/// The transport of a server's peers: plain TCP, or TLS over it.
 #[derive(Clone, Copy, Debug)]
 enum Layer {
     Tcp,
@@ -139,7 +139,7 @@ fn tls_stream(server: &Server) -> StreamOwned<ClientConnection, TcpStream> {
     StreamOwned::new(connection, TcpStream::connect(("127.0.0.1", port)).unwrap())
 }
 
-/// Takes the replies that have arrived.
+/// Takes the replies that have arrived, and does not wait for others.
 fn take_replies(stream: &mut StreamOwned<ClientConnection, TcpStream>) {
     stream.sock.set_nonblocking(true).unwrap();
     while matches!(stream.read(&mut [0; 4096]), Ok(octets) if octets > 0) {}
