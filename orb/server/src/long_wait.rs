@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spandrel_orb::{
     Orb,
-    internal::{PollingExecutor, Spawner, TimerFuture},
+    internal::{PollingExecutor, Spawner, TimerFuture, WeakOrb},
 };
 use spandrel_sync::{
     Arc, Mutex,
@@ -41,7 +41,7 @@ impl LongWaitWatch {
         if self.is_timed.load(Ordering::SeqCst) || self.is_timed.swap(true, Ordering::SeqCst) {
             return;
         }
-        let task = watch(orb.clone(), Arc::clone(&self.is_timed), limit, requests());
+        let task = watch(WeakOrb::of(orb), Arc::clone(&self.is_timed), limit, requests());
         if orb.client_reactor().run(Box::pin(task)).is_err() {
             // The ORB ends, or has no thread for a warning.
             self.is_timed.store(false, Ordering::SeqCst);
@@ -50,9 +50,12 @@ impl LongWaitWatch {
 }
 
 /// Looks at the waiting requests until there are none, or until the ORB ends.
-async fn watch(orb: Orb, is_timed: Arc<AtomicBool>, limit: Duration, requests: impl WaitingRequests) {
+async fn watch(orb: WeakOrb, is_timed: Arc<AtomicBool>, limit: Duration, requests: impl WaitingRequests) {
+    let timer = |pause| orb.upgrade().map(|orb| TimerFuture::of_request(&orb, Instant::now() + pause));
     let mut pause = limit;
-    while TimerFuture::of_request(&orb, Instant::now() + pause).await {
+    while let Some(timer) = timer(pause)
+        && timer.await
+    {
         pause = match requests.waiting_since().map(|since| Instant::now().saturating_duration_since(since)) {
             Some(waited) if waited >= limit => {
                 requests.warn(waited);
@@ -198,7 +201,48 @@ impl WaitingRequests for Waiting {
 
 #[cfg(all(test, not(shuttle)))]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+
+    /// Requests that wait without end. Sends `Ended` when the watch drops them.
+    struct Endless(mpsc::Sender<Watched>);
+
+    #[derive(Debug, Eq, PartialEq)]
+    enum Watched {
+        Warned,
+        Ended,
+    }
+
+    impl WaitingRequests for Endless {
+        fn waiting_since(&self) -> Option<Instant> {
+            Instant::now().checked_sub(Duration::from_secs(1))
+        }
+
+        fn warn(&self, _waited: Duration) {
+            self.0.send(Watched::Warned).unwrap();
+        }
+    }
+
+    impl Drop for Endless {
+        fn drop(&mut self) {
+            self.0.send(Watched::Ended).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_watch_that_has_warned_does_not_keep_its_orb() {
+        let orb = Orb::builder().build().unwrap();
+        let (sender, watched) = mpsc::channel();
+        LongWaitWatch::default().request_waits(&orb, Duration::from_millis(1), || Endless(sender));
+        // Less than the time to the next warning.
+        let next = || watched.recv_timeout(REPETITION / 2).unwrap();
+        assert_eq!(next(), Watched::Warned);
+        let weak = WeakOrb::of(&orb);
+        drop(orb);
+        assert_eq!(next(), Watched::Ended);
+        assert!(weak.upgrade().is_none());
+    }
 
     #[test]
     fn requests_wait_since_the_last_one_was_begun() {

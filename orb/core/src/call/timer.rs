@@ -13,12 +13,13 @@ use spandrel_transport::Deadline;
 use crate::{
     Orb,
     client::{ExpiryReason, TimedCall, TimedCallId},
+    orb::WeakOrb,
 };
 
-/// A future that is ready at a time (true), or when the ORB ends (false).
+/// A future that is ready at a time (true), or when the ORB ends (false). It does not keep the ORB alive.
 #[derive(Debug)]
 pub struct TimerFuture {
-    orb: Orb,
+    orb: WeakOrb,
     at: Instant,
     entry: Arc<TimerEntry>,
     call_id: Option<TimedCallId>,
@@ -37,7 +38,7 @@ struct State {
 
 impl TimerFuture {
     pub(crate) fn until(orb: &Orb, at: Instant) -> Self {
-        Self { orb: orb.clone(), at, entry: Arc::default(), call_id: None, of_request: false }
+        Self { orb: WeakOrb::of(orb), at, entry: Arc::default(), call_id: None, of_request: false }
     }
 
     /// A timer for a request of a client.
@@ -47,14 +48,14 @@ impl TimerFuture {
         delay
     }
 
-    fn enter(&self) -> Result<TimedCallId, SystemException> {
+    fn enter(&self, orb: &Orb) -> Result<TimedCallId, SystemException> {
         let entry: Arc<dyn TimedCall> = Arc::clone(&self.entry) as _;
         let (entry, left) =
             (Arc::downgrade(&entry), Deadline::after(self.at.saturating_duration_since(Instant::now())));
         if self.of_request {
-            return self.orb.client_reactor().register_request(entry, &left);
+            return orb.client_reactor().register_request(entry, &left);
         }
-        self.orb.client_reactor().register_call(entry, Some(&left))
+        orb.client_reactor().register_call(entry, Some(&left))
     }
 }
 
@@ -84,7 +85,8 @@ impl Future for TimerFuture {
             return Poll::Ready(reason == ExpiryReason::DeadlinePassed);
         }
         if self.call_id.is_none() {
-            match self.enter() {
+            let Some(orb) = self.orb.upgrade() else { return Poll::Ready(false) };
+            match self.enter(&orb) {
                 Ok(call_id) => self.call_id = Some(call_id),
                 Err(error) => {
                     tracing::debug!(%error, "the timer of a call cannot be set");
@@ -98,8 +100,10 @@ impl Future for TimerFuture {
 
 impl Drop for TimerFuture {
     fn drop(&mut self) {
-        if let Some(call_id) = self.call_id.take() {
-            self.orb.client_reactor().unregister(call_id);
+        if let Some(call_id) = self.call_id.take()
+            && let Some(orb) = self.orb.upgrade()
+        {
+            orb.client_reactor().unregister(call_id);
         }
     }
 }

@@ -239,6 +239,15 @@ impl ClientReactor {
         Ok(())
     }
 
+    /// Ends the pending calls and requests, and accepts no further ones.
+    fn end_calls(&self) {
+        let mut calls = self.calls.lock();
+        calls.is_closed = true;
+        let waiting = std::mem::take(&mut calls.waiting);
+        drop(calls);
+        waiting.into_values().filter_map(|call| call.upgrade()).for_each(|call| call.end(ExpiryReason::Shutdown));
+    }
+
     /// The reactor, which is started if it does not run yet.
     ///
     /// # Errors
@@ -276,11 +285,7 @@ impl ClientReactor {
 
 impl CallReactor for ClientReactor {
     fn shut_down(&self) {
-        let mut calls = self.calls.lock();
-        calls.is_closed = true;
-        let waiting = std::mem::take(&mut calls.waiting);
-        drop(calls);
-        waiting.into_values().filter_map(|call| call.upgrade()).for_each(|call| call.end(ExpiryReason::Shutdown));
+        self.end_calls();
         if let Some(reactor_thread) = self.reactor_thread.get() {
             // After the work that the ends of the calls have queued there.
             let registry = reactor_thread.reactor.registry();
@@ -293,6 +298,8 @@ impl CallReactor for ClientReactor {
 
 impl Drop for ClientReactor {
     fn drop(&mut self) {
+        // A timer of an ORB that was not shut down: its entry and its task refer to each other.
+        self.end_calls();
         if let Some(reactor_thread) = self.reactor_thread.get() {
             reactor_thread.reactor.close();
         }
