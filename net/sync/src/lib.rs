@@ -11,10 +11,11 @@
 //! | --- | --- |
 //! | locking strategy as a type parameter | [`Guarded<T, L>`](Guarded) with `L:` [`Lock`], [`SharedLock`] or [`Monitor`] |
 //! | one thread alone | [`NullMutex`], [`NullCondition`] |
-//! | one at a time | [`Mutex`]; [`AdaptiveMutex`] (spins before it sleeps); [`RecursiveMutex`]; [`Token`] (first come, first served) |
+//! | one at a time | [`Mutex`]; [`AdaptiveMutex`] (spins before it sleeps); [`RecursiveMutex`]; [`Token`] (first come, first served); [`PriorityInheritanceMutex`] (lends its holder the priority of waiting threads) |
 //! | many readers or one writer | [`RwLock`] |
 //! | waiting | [`Condition`], [`Semaphore`], [`Barrier`] |
 //! | checking that no lock is held | [`held`] |
+//! | scheduling priorities | [`Priority`], [`current_priority`], [`set_current_priority`], [`PriorityGuard`] |
 //! | groups of threads | [`ThreadManager`], [`ThreadGroup`], [`ThreadContext`] |
 //! | child processes | [`ProcessManager`], [`Process`] |
 //! | single threads, atomics, the clock | [`thread`], [`atomic`], [`time`] |
@@ -48,8 +49,6 @@
 //! # thread.join().unwrap();
 //! ```
 
-#![forbid(unsafe_code)]
-
 mod adaptive;
 mod backend;
 mod barrier;
@@ -60,6 +59,7 @@ pub mod held;
 pub mod models;
 mod mutex;
 mod null;
+mod priority_inheritance;
 mod process_manager;
 mod recursive;
 mod rwlock;
@@ -73,6 +73,7 @@ pub use barrier::{Barrier, BarrierWaitResult};
 pub use condition::{Condition, WaitResult};
 pub use mutex::{Mutex, MutexGuard};
 pub use null::{NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard, WouldDeadlock};
+pub use priority_inheritance::{PriorityInheritanceCondition, PriorityInheritanceMutex, PriorityInheritanceMutexGuard};
 #[cfg(target_os = "linux")]
 pub use process_manager::CpuTimes;
 #[cfg(unix)]
@@ -85,8 +86,8 @@ pub use strategy::{Guarded, Lock, Monitor, SharedLock};
 #[cfg(target_os = "linux")]
 pub use thread_manager::allowed_cpus;
 pub use thread_manager::{
-    Cancelled, Joined, Priority, SpawnError, StillRunning, ThreadContext, ThreadGroup, ThreadManager, ThreadOptions,
-    ThreadPanic,
+    Cancelled, Joined, Priority, PriorityGuard, SpawnError, StillRunning, ThreadContext, ThreadGroup, ThreadManager,
+    ThreadOptions, ThreadPanic, current_priority, set_current_priority,
 };
 pub use token::{Token, TokenGuard};
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use crate::{
     AdaptiveMutex, Condition, Mutex, MutexGuard, NullCondition, NullMutex, NullMutexGuard, NullMutexReadGuard,
-    RecursiveMutex, RecursiveMutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitResult, WouldDeadlock,
+    PriorityInheritanceCondition, PriorityInheritanceMutex, PriorityInheritanceMutexGuard, RecursiveMutex,
+    RecursiveMutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitResult, WouldDeadlock,
 };
 
 /// A locking strategy that gives access to a shared value.
@@ -36,7 +37,8 @@ pub trait SharedLock: 'static {
     fn try_read<'a, T: 'a>(lock: &'a Self::Of<T>) -> Option<Self::ReadGuard<'a, T>>;
 }
 
-/// A locking strategy with mutable access: [`Mutex`], [`AdaptiveMutex`], [`RwLock`], [`NullMutex`].
+/// A locking strategy with mutable access: [`Mutex`], [`AdaptiveMutex`], [`PriorityInheritanceMutex`], [`RwLock`],
+/// [`NullMutex`].
 ///
 /// ```
 /// use spandrel_sync::{Guarded, Lock, Mutex, NullMutex};
@@ -78,7 +80,8 @@ pub trait Lock: SharedLock {
     fn try_lock<'a, T: 'a>(lock: &'a Self::Of<T>) -> Option<Self::Guard<'a, T>>;
 }
 
-/// A locking strategy with a condition variable: [`Mutex`], [`AdaptiveMutex`], [`NullMutex`].
+/// A locking strategy with a condition variable: [`Mutex`], [`AdaptiveMutex`], [`PriorityInheritanceMutex`],
+/// [`NullMutex`].
 ///
 /// Under the null strategy no other thread can change the value. So a wait without a limit is an error there,
 /// and a wait with a limit times out at once. A component that handles both works under every strategy.
@@ -265,23 +268,23 @@ macro_rules! lock {
     };
 }
 
-/// Implements [`Monitor`] by a [`Condition`].
+/// Implements [`Monitor`] by a condition.
 macro_rules! monitor {
-    ($lock:ident) => {
+    ($lock:ident, $guard:ident, $condition:ident) => {
         impl Monitor for $lock {
-            type Condition = Condition;
+            type Condition = $condition;
 
-            fn wait<T>(condition: &Condition, guard: &mut MutexGuard<'_, T>) -> Result<(), WouldDeadlock> {
+            fn wait<T>(condition: &$condition, guard: &mut $guard<'_, T>) -> Result<(), WouldDeadlock> {
                 condition.wait(guard);
                 Ok(())
             }
-            fn wait_for<T>(condition: &Condition, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitResult {
+            fn wait_for<T>(condition: &$condition, guard: &mut $guard<'_, T>, timeout: Duration) -> WaitResult {
                 condition.wait_for(guard, timeout)
             }
-            fn notify_one(condition: &Condition) {
+            fn notify_one(condition: &$condition) {
                 condition.notify_one();
             }
-            fn notify_all(condition: &Condition) {
+            fn notify_all(condition: &$condition) {
                 condition.notify_all();
             }
         }
@@ -291,14 +294,17 @@ macro_rules! monitor {
 shared_lock!(Mutex, MutexGuard, lock, try_lock);
 shared_lock!(AdaptiveMutex, MutexGuard, lock, try_lock);
 shared_lock!(RwLock, RwLockReadGuard, read, try_read);
+shared_lock!(PriorityInheritanceMutex, PriorityInheritanceMutexGuard, lock, try_lock);
 shared_lock!(NullMutex, NullMutexReadGuard, read, try_read);
 shared_lock!(RecursiveMutex, RecursiveMutexGuard, lock, try_lock);
 lock!(Mutex, MutexGuard, lock, try_lock);
 lock!(AdaptiveMutex, MutexGuard, lock, try_lock);
 lock!(RwLock, RwLockWriteGuard, write, try_write);
 lock!(NullMutex, NullMutexGuard, lock, try_lock);
-monitor!(Mutex);
-monitor!(AdaptiveMutex);
+lock!(PriorityInheritanceMutex, PriorityInheritanceMutexGuard, lock, try_lock);
+monitor!(Mutex, MutexGuard, Condition);
+monitor!(AdaptiveMutex, MutexGuard, Condition);
+monitor!(PriorityInheritanceMutex, PriorityInheritanceMutexGuard, PriorityInheritanceCondition);
 
 impl Monitor for NullMutex {
     type Condition = NullCondition;

@@ -126,6 +126,7 @@ standard! {
     }
     DataConversion {
         CHARACTER_NOT_IN_CODE_SET = 1, "a character does not exist in the transmission code set";
+        PRIORITY_MAPPING = 2, "the priority mapping has no value for a priority";
     }
     ObjectNotExist {
         UNREGISTERED_VALUE = 1, "a value was passed as a reference before it was activated";

@@ -11,6 +11,17 @@ mod kind;
 mod kind;
 mod recursive;
 
+#[cfg(all(target_os = "linux", not(any(shuttle, test))))]
+mod inheriting;
+/// Elsewhere, and under the model checker, threads inherit no priorities.
+#[cfg(not(all(target_os = "linux", not(any(shuttle, test)))))]
+mod inheriting {
+    pub(crate) use super::kind::{
+        Condvar as InheritingCondvar, Mutex as InheritingMutex, MutexGuard as InheritingMutexGuard,
+    };
+}
+
+pub(crate) use inheriting::{InheritingCondvar, InheritingMutex, InheritingMutexGuard};
 pub(crate) use kind::*;
 pub use kind::{Instant, thread_local};
 pub(crate) use recursive::{RecursiveMutex, RecursiveMutexGuard};

@@ -26,6 +26,7 @@ pub use priority::Priority;
 pub use report::{Cancelled, Joined, SpawnError, StillRunning, ThreadPanic};
 #[cfg(target_os = "linux")]
 pub use scheduling::allowed_cpus;
+pub use scheduling::{PriorityGuard, current_priority, set_current_priority};
 
 const NO_LIMIT: &str = "a wait without a limit ends when the threads have";
 

@@ -12,6 +12,86 @@ pub fn allowed_cpus() -> std::io::Result<Vec<usize>> {
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
+/// The scheduling priority of the calling thread. On Linux: [`Fifo`](Priority::Fifo),
+/// [`RoundRobin`](Priority::RoundRobin) or, for an ordinary thread, [`Nice`](Priority::Nice).
+///
+/// # Errors
+/// The operating system's; `Unsupported` on other systems, and `InvalidData` for a thread of another scheduling policy
+/// (`SCHED_DEADLINE`).
+pub fn current_priority() -> std::io::Result<Priority> {
+    imp::priority()
+}
+
+/// Changes the scheduling priority of the calling thread.
+///
+/// # Errors
+/// [`SpawnError::NotPermitted`] without the right to do so, else [`SpawnError::Priority`].
+pub fn set_current_priority(priority: Priority) -> Result<(), SpawnError> {
+    imp::set_priority(priority)
+}
+
+/// Gives the calling thread another scheduling priority, until the guard is dropped in the same thread.
+///
+/// ```
+/// # #[cfg(target_os = "linux")] {
+/// use spandrel_sync::{Priority, PriorityGuard, current_priority};
+///
+/// let before = current_priority()?;
+/// let guard = PriorityGuard::set(Priority::Nice(19))?;
+/// assert_eq!(guard.restores(), before);
+/// assert_eq!(current_priority()?, Priority::Nice(19));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Without the right to raise a priority, the thread keeps the lower one. [`restore`](Self::restore) reports that.
+#[derive(Debug)]
+#[must_use = "the priority is restored when the guard is dropped"]
+pub struct PriorityGuard {
+    /// `None` once it is restored.
+    before: Option<Priority>,
+    /// The priority is that of the thread that made the guard.
+    not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl PriorityGuard {
+    /// Changes the calling thread's priority.
+    ///
+    /// # Errors
+    /// As [`set_current_priority`]; then the priority is unchanged. [`SpawnError::Priority`] if the present priority
+    /// is unknown.
+    pub fn set(priority: Priority) -> Result<Self, SpawnError> {
+        let before = current_priority().map_err(|source| SpawnError::Priority { priority, source })?;
+        if before != priority {
+            set_current_priority(priority)?;
+        }
+        Ok(Self { before: Some(before), not_send: std::marker::PhantomData })
+    }
+
+    /// The priority that the thread had before.
+    #[must_use]
+    pub fn restores(&self) -> Priority {
+        self.before.unwrap_or(Priority::Normal)
+    }
+
+    /// Restores the priority now.
+    ///
+    /// # Errors
+    /// As [`set_current_priority`].
+    pub fn restore(mut self) -> Result<(), SpawnError> {
+        self.before.take().map_or(Ok(()), set_current_priority)
+    }
+}
+
+impl Drop for PriorityGuard {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            // `restore` is for callers that have to know.
+            let _ = set_current_priority(before);
+        }
+    }
+}
+
 /// The model checker's threads are no threads of the operating system.
 #[cfg(any(shuttle, test))]
 mod imp {
@@ -24,6 +104,10 @@ mod imp {
 
     pub(crate) fn set_priority(_: Priority) -> Result<(), SpawnError> {
         Ok(())
+    }
+
+    pub(super) fn priority() -> std::io::Result<Priority> {
+        Ok(Priority::Normal)
     }
 }
 
@@ -61,6 +145,22 @@ mod imp {
             Priority::RoundRobin(value) => set_real_time(value, RealtimeThreadSchedulePolicy::RoundRobin),
         };
         done.map_err(|source| super::refused(priority, source))
+    }
+
+    pub(super) fn priority() -> io::Result<Priority> {
+        use thread_priority::{ThreadSchedulePolicy::Realtime, thread_schedule_policy_param};
+        let (policy, parameters) = thread_schedule_policy_param(thread_native_id()).map_err(super::from_library)?;
+        let real_time = u8::try_from(parameters.sched_priority).unwrap_or(0);
+        match policy {
+            Realtime(RealtimeThreadSchedulePolicy::Fifo) => Ok(Priority::Fifo(real_time)),
+            Realtime(RealtimeThreadSchedulePolicy::RoundRobin) => Ok(Priority::RoundRobin(real_time)),
+            ThreadSchedulePolicy::Normal(_) => {
+                let nice = rustix::process::getpriority_process(None)?;
+                Ok(Priority::Nice(i8::try_from(nice).unwrap_or_default()))
+            }
+            #[allow(unreachable_patterns, reason = "policies that some systems have")]
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the thread has another scheduling policy")),
+        }
     }
 
     fn set_nice(value: i8) -> io::Result<()> {
@@ -107,6 +207,10 @@ mod imp {
         set_winapi_thread_priority(thread_native_id(), level)
             .map_err(|e| super::refused(priority, super::from_library(e)))
     }
+
+    pub(super) fn priority() -> std::io::Result<Priority> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
 }
 
 #[cfg(all(not(any(target_os = "linux", windows)), not(any(shuttle, test))))]
@@ -119,6 +223,10 @@ mod imp {
             Priority::Normal => Ok(()),
             _ => Err(super::refused(priority, std::io::ErrorKind::Unsupported.into())),
         }
+    }
+
+    pub(super) fn priority() -> std::io::Result<Priority> {
+        Err(std::io::ErrorKind::Unsupported.into())
     }
 }
 
