@@ -1,0 +1,40 @@
+//! Real-time CORBA 1.2 (OMG formal/05-01-04): the parts that need no socket.
+//!
+//! | for | types |
+//! | --- | --- |
+//! | CORBA priorities and their native ones | [`Priority`], [`PriorityMapping`], [`PriorityTransform`], [`Scheduling`] |
+//! | the priority of the calling thread | [`RtCurrent`] |
+//! | threads and request queues by priority | [`ThreadPool`], [`LaneSettings`], [`Job`] |
+//! | mutual exclusion | [`RtMutex`] |
+//! | the policies of clients, references and adapters | [`policies`], [`protocols`] |
+//! | octets in requests and references | [`contexts`] |
+//! | all of it for one ORB | [`RtOrb`] |
+//!
+//! Not there yet: an ORB that sends and obeys these policies and contexts, `RTPOA`, and the endpoints of lanes. The
+//! crates below know nothing of this one, so a program without it pays nothing.
+
+#![forbid(unsafe_code)]
+
+pub mod contexts;
+mod current;
+mod mapping;
+#[cfg(all(test, shuttle))]
+mod models;
+mod mutex;
+pub mod policies;
+mod pool;
+mod priority;
+pub mod protocols;
+mod rt_orb;
+mod scheduling;
+
+pub use current::RtCurrent;
+pub use mapping::{ContinuousMapping, DirectMapping, LinearMapping, PriorityMapping, PriorityTransform};
+pub use mutex::{MutexNotFound, RtMutex};
+pub use pool::{
+    BoxedJob, Discarded, DynamicLifespan, Job, LaneSettings, LaneStatistics, PoolSettings, RefusalReason, Refused,
+    ThreadPool, Work,
+};
+pub use priority::{NativePriority, Priority};
+pub use rt_orb::{InvalidThreadpool, RtOrb, ThreadpoolId};
+pub use scheduling::{Scheduling, SchedulingClass};

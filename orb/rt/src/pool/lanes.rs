@@ -1,0 +1,323 @@
+//! The lanes of a thread pool as a state machine: which thread runs which request next. No thread, lock or clock.
+//!
+//! Each thread of the pool has a slot, for as long as it lives. A request for an idle thread is put into that thread's
+//! slot; requests that find no thread wait in the queue of their lane. So a thread waits only if no request that it may
+//! run does.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use spandrel_sync::time::Instant;
+
+use super::{LaneStatistics, PoolSettings, RefusalReason, Work};
+use crate::Priority;
+
+/// A request that waits, with its place in the order of its lane: the highest priority first, within a priority the
+/// earliest deadline (requests without one last), and then the order of arrival.
+pub(super) struct Entry<J> {
+    pub(super) work: Work<J>,
+    arrival: u64,
+    /// The lane of the request, which may be above that of the thread that runs it.
+    pub(super) lane: usize,
+}
+
+impl<J> Entry<J> {
+    /// `None` counts as later than any deadline.
+    fn compare_deadlines(&self, other: &Self) -> Ordering {
+        match (self.work.deadline, other.work.deadline) {
+            (Some(mine), Some(theirs)) => theirs.cmp(&mine),
+            (mine, theirs) => mine.is_some().cmp(&theirs.is_some()),
+        }
+    }
+}
+
+impl<J> Ord for Entry<J> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.work
+            .priority
+            .cmp(&other.work.priority)
+            .then_with(|| self.compare_deadlines(other))
+            .then_with(|| other.arrival.cmp(&self.arrival))
+    }
+}
+
+impl<J> PartialOrd for Entry<J> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<J> PartialEq for Entry<J> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<J> Eq for Entry<J> {}
+
+struct Lane<J> {
+    priority: Priority,
+    static_threads: usize,
+    max_threads: usize,
+    threads: usize,
+    /// Slots of threads that wait; the last one waits for the shortest time and is used first.
+    idle: Vec<usize>,
+    queue: BinaryHeap<Entry<J>>,
+    queued_octets: usize,
+    /// Counts since the creation.
+    begun: u64,
+    borrowed: u64,
+    late: u64,
+    refused: u64,
+}
+
+struct Slot<J> {
+    lane: usize,
+    assigned: Option<Entry<J>>,
+}
+
+/// The effect of an accepted request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Admission {
+    /// The idle thread of this slot has it.
+    Assigned(usize),
+    /// It is the first request of a new thread, which is to be started for this slot.
+    Spawn(usize),
+    /// It waits.
+    Buffered,
+}
+
+pub(super) struct Lanes<J> {
+    /// In rising order of their priorities.
+    lanes: Vec<Lane<J>>,
+    slots: Vec<Option<Slot<J>>>,
+    free_slots: Vec<usize>,
+    allows_borrowing: bool,
+    /// Requests and octets that may wait in each lane; zero without request buffering.
+    max_requests: usize,
+    max_octets: usize,
+    arrivals: u64,
+    is_closed: bool,
+}
+
+impl<J> Lanes<J> {
+    /// Lanes without threads. `settings` have been checked.
+    pub(super) fn new(settings: &PoolSettings) -> Self {
+        let (max_requests, max_octets) = settings.buffering.unwrap_or((0, 0));
+        let mut lanes: Vec<_> = settings
+            .lanes
+            .iter()
+            .map(|lane| {
+                let max_threads = lane.static_threads + lane.dynamic_threads;
+                Lane {
+                    priority: lane.priority,
+                    static_threads: lane.static_threads,
+                    max_threads,
+                    threads: 0,
+                    idle: Vec::with_capacity(max_threads),
+                    queue: BinaryHeap::with_capacity(max_requests),
+                    queued_octets: 0,
+                    begun: 0,
+                    borrowed: 0,
+                    late: 0,
+                    refused: 0,
+                }
+            })
+            .collect();
+        lanes.sort_by_key(|lane| lane.priority);
+        let threads = lanes.iter().map(|lane| lane.max_threads).sum();
+        Self {
+            lanes,
+            slots: (0..threads).map(|_| None).collect(),
+            free_slots: (0..threads).rev().collect(),
+            allows_borrowing: settings.allows_borrowing,
+            max_requests,
+            max_octets,
+            arrivals: 0,
+            is_closed: false,
+        }
+    }
+
+    pub(super) fn lane_count(&self) -> usize {
+        self.lanes.len()
+    }
+
+    pub(super) fn lane_priority(&self, lane: usize) -> Priority {
+        self.lanes[lane].priority
+    }
+
+    pub(super) fn static_threads(&self, lane: usize) -> usize {
+        self.lanes[lane].static_threads
+    }
+
+    pub(super) fn lane_of_slot(&mut self, slot: usize) -> usize {
+        self.slot(slot).lane
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// The lane for requests of this priority: the most urgent one that is not above it.
+    fn lane_of(&self, priority: Priority) -> Option<usize> {
+        self.lanes.partition_point(|lane| lane.priority <= priority).checked_sub(1)
+    }
+
+    /// Takes a slot for a new thread of a lane, which is not above its limit.
+    fn take_slot(&mut self, lane: usize, assigned: Option<Entry<J>>) -> usize {
+        let slot = self.free_slots.pop().expect("there are as many slots as threads may exist");
+        self.lanes[lane].threads += 1;
+        self.slots[slot] = Some(Slot { lane, assigned });
+        slot
+    }
+
+    fn slot(&mut self, slot: usize) -> &mut Slot<J> {
+        self.slots[slot].as_mut().expect("the thread of the slot exists")
+    }
+
+    /// Takes the slot of a static thread, which counts as idle before it has started.
+    pub(super) fn begin_static_thread(&mut self, lane: usize) -> usize {
+        let slot = self.take_slot(lane, None);
+        self.lanes[lane].idle.push(slot);
+        slot
+    }
+
+    /// Gives back the slot of a thread that ends, or could not be started. Returns the request that it would have run.
+    pub(super) fn end_thread(&mut self, slot: usize) -> Option<Entry<J>> {
+        let slot_state = self.slots[slot].take()?;
+        self.lanes[slot_state.lane].threads -= 1;
+        self.free_slots.push(slot);
+        slot_state.assigned
+    }
+
+    /// Accepts a request, or says why not and gives it back.
+    ///
+    /// The order: an idle thread of the lane; a new dynamic thread; an idle thread of the next lower lane that has one;
+    /// the buffer.
+    pub(super) fn admit(&mut self, work: Work<J>) -> Result<Admission, (Work<J>, RefusalReason)> {
+        if self.is_closed {
+            return Err((work, RefusalReason::PoolDestroyed));
+        }
+        let Some(lane) = self.lane_of(work.priority) else {
+            return Err((work, RefusalReason::NoLane));
+        };
+        self.arrivals += 1;
+        self.place(Entry { work, arrival: self.arrivals, lane }, true)
+    }
+
+    /// Places a request again whose new thread could not be started: no other is started for it.
+    pub(super) fn readmit(&mut self, entry: Entry<J>) -> Result<Admission, (Work<J>, RefusalReason)> {
+        if self.is_closed {
+            return Err((entry.work, RefusalReason::PoolDestroyed));
+        }
+        self.place(entry, false)
+    }
+
+    fn place(&mut self, entry: Entry<J>, may_spawn: bool) -> Result<Admission, (Work<J>, RefusalReason)> {
+        let lane = entry.lane;
+        if let Some(slot) = self.lanes[lane].idle.pop() {
+            self.slot(slot).assigned = Some(entry);
+            return Ok(Admission::Assigned(slot));
+        }
+        if may_spawn && self.lanes[lane].threads < self.lanes[lane].max_threads {
+            return Ok(Admission::Spawn(self.take_slot(lane, Some(entry))));
+        }
+        if self.allows_borrowing
+            && let Some(slot) = self.lanes[..lane].iter_mut().rev().find_map(|lower| lower.idle.pop())
+        {
+            self.slot(slot).assigned = Some(entry);
+            return Ok(Admission::Assigned(slot));
+        }
+        let (max_requests, max_octets) = (self.max_requests, self.max_octets);
+        let own = &mut self.lanes[lane];
+        let reason = if max_requests == 0 {
+            RefusalReason::NoThread
+        } else if own.queue.len() >= max_requests {
+            RefusalReason::TooManyRequests
+        } else if entry.work.octets > max_octets.saturating_sub(own.queued_octets) {
+            RefusalReason::TooManyOctets
+        } else {
+            own.queued_octets += entry.work.octets;
+            own.queue.push(entry);
+            return Ok(Admission::Buffered);
+        };
+        own.refused += 1;
+        Err((entry.work, reason))
+    }
+
+    /// The next request for the thread of this slot, which has none. `None` makes it idle.
+    pub(super) fn next(&mut self, slot: usize) -> Option<Entry<J>> {
+        let own = self.slot(slot).lane;
+        let from = if self.allows_borrowing { own..self.lanes.len() } else { own..own + 1 };
+        let lane = from.rev().find(|lane| !self.lanes[*lane].queue.is_empty());
+        let Some(lane) = lane else {
+            self.lanes[own].idle.push(slot);
+            return None;
+        };
+        let entry = self.lanes[lane].queue.pop()?;
+        self.lanes[lane].queued_octets -= entry.work.octets;
+        Some(entry)
+    }
+
+    /// The request that was put into the slot of an idle or new thread.
+    pub(super) fn take_assigned(&mut self, slot: usize) -> Option<Entry<J>> {
+        self.slot(slot).assigned.take()
+    }
+
+    /// Ends the wait of an idle thread, if its lane has more threads than the static ones. False if a request has been
+    /// put into its slot meanwhile.
+    pub(super) fn retire(&mut self, slot: usize) -> bool {
+        let lane = self.slot(slot).lane;
+        let lane = &mut self.lanes[lane];
+        if lane.threads <= lane.static_threads {
+            return false;
+        }
+        match lane.idle.iter().position(|idle| *idle == slot) {
+            Some(at) => {
+                lane.idle.remove(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Counts a request that the thread of this slot takes, and returns it with whether its deadline has passed.
+    pub(super) fn begin(&mut self, entry: Entry<J>, slot: usize, now: impl FnOnce() -> Instant) -> (Entry<J>, bool) {
+        let own = self.slot(slot).lane;
+        let lane = &mut self.lanes[entry.lane];
+        let is_late = entry.work.deadline.is_some_and(|deadline| now() >= deadline);
+        if is_late {
+            lane.late += 1;
+        } else {
+            lane.begun += 1;
+            lane.borrowed += u64::from(own != entry.lane);
+        }
+        (entry, is_late)
+    }
+
+    /// Accepts no more requests, and gives back those that wait.
+    pub(super) fn close(&mut self) -> Vec<Work<J>> {
+        self.is_closed = true;
+        let mut waiting = Vec::new();
+        for lane in &mut self.lanes {
+            lane.queued_octets = 0;
+            waiting.extend(lane.queue.drain().map(|entry| entry.work));
+        }
+        waiting
+    }
+
+    pub(super) fn statistics(&self) -> Vec<LaneStatistics> {
+        let one = |lane: &Lane<J>| LaneStatistics {
+            priority: lane.priority,
+            threads: lane.threads,
+            idle: lane.idle.len(),
+            buffered_requests: lane.queue.len(),
+            buffered_octets: lane.queued_octets,
+            begun: lane.begun,
+            borrowed: lane.borrowed,
+            late: lane.late,
+            refused: lane.refused,
+        };
+        self.lanes.iter().map(one).collect()
+    }
+}

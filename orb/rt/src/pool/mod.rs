@@ -1,0 +1,547 @@
+//! Thread pools, with and without lanes: threads and bounded queues of requests by priority.
+//!
+//! A lane has a priority, threads and a queue of its own. It serves requests from its priority up to the one below the
+//! next lane's. A pool without lanes is one lane for all priorities, whose threads take the priority of each request.
+//!
+//! # How a server uses it
+//! The thread that reads a connection knows a request's priority once it has the header: from the client's context, or
+//! declared by the object. It makes a [`Job`] of the message and calls [`ThreadPool::submit`], which never waits, and
+//! allocates nothing unless a dynamic thread has to be started. Handing a request to a lane is the ordinary case, since
+//! foreign clients send all priorities over one connection. A [`Refused`] request comes back whole: the reading thread
+//! answers TRANSIENT (no room), or stops reading from this connection. A [`Discarded`] request was accepted and will
+//! not run, because its deadline has passed or the pool is being destroyed: its job sends the reply.
+
+mod lanes;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_sync::time::Instant;
+use spandrel_sync::{
+    Arc, Guarded, Monitor, PriorityInheritanceCondition, PriorityInheritanceMutex, ThreadManager, ThreadOptions, held,
+};
+
+use crate::{NativePriority, Priority, Scheduling, current};
+use lanes::{Admission, Entry, Lanes};
+
+/// The greatest number of threads of a pool.
+const MAX_THREADS: usize = 1_024;
+/// The greatest number of lanes of a pool.
+const MAX_LANES: usize = 256;
+/// The greatest number of requests that a lane buffers, and the number if the settings leave it open.
+const MAX_BUFFERED_REQUESTS: usize = 65_536;
+const DEFAULT_BUFFERED_REQUESTS: usize = 1_024;
+/// The octets that a lane buffers if the settings leave it open.
+const DEFAULT_BUFFERED_OCTETS: usize = 16 << 20;
+/// The smallest stack of a thread: that of the POSIX limit for threads, with room for an upcall.
+const MIN_STACK: usize = 64 * 1024;
+
+/// The strategy of the pool's lock: threads of all priorities take it.
+type PoolLock = PriorityInheritanceMutex;
+
+/// A job of any type. It is called with `None` to run the request, and otherwise with the reason why it does not run.
+pub type BoxedJob = Box<dyn FnOnce(Option<Discarded>) + Send>;
+
+impl Job for BoxedJob {
+    fn run(self) {
+        self(None);
+    }
+
+    fn discard(self, reason: Discarded) {
+        self(Some(reason));
+    }
+}
+
+/// The part of a request that a pool's thread carries out.
+pub trait Job: Send + 'static {
+    /// Runs the request, at its priority.
+    fn run(self);
+
+    /// Ends a request that was accepted and does not run.
+    fn discard(self, reason: Discarded);
+}
+
+/// The reason why an accepted request does not run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Discarded {
+    /// Its deadline had passed when a thread was free.
+    Late,
+    /// The pool is being destroyed.
+    PoolDestroyed,
+}
+
+impl Discarded {
+    /// The exception for the client: TIMEOUT, or TRANSIENT; COMPLETED_NO.
+    #[must_use]
+    pub fn exception(self) -> SystemException {
+        match self {
+            Self::Late => SystemException::timeout(0, CompletionStatus::No)
+                .with_detail("the deadline of the request passed before a thread was free"),
+            Self::PoolDestroyed => RefusalReason::PoolDestroyed.exception(),
+        }
+    }
+}
+
+/// A request for a pool.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<J> {
+    /// The priority of the request.
+    pub priority: Priority,
+    /// The octets that it occupies while it waits.
+    pub octets: usize,
+    /// The time from which on it is not begun any more.
+    pub deadline: Option<Instant>,
+    /// The request itself.
+    pub job: J,
+}
+
+impl<J> Work<J> {
+    /// A request without a deadline.
+    #[must_use]
+    pub fn new(priority: Priority, octets: usize, job: J) -> Self {
+        Self { priority, octets, deadline: None, job }
+    }
+}
+
+/// The reason why a request was not accepted.
+#[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefusalReason {
+    /// The priority is below that of the lowest lane.
+    #[error("no lane of the thread pool serves this priority")]
+    NoLane,
+    /// All threads run requests, and the pool does not buffer any.
+    #[error("all threads of the lane are busy, and requests are not buffered")]
+    NoThread,
+    /// The lane buffers its greatest number of requests.
+    #[error("the lane buffers as many requests as it may")]
+    TooManyRequests,
+    /// The buffered requests of the lane would have too many octets.
+    #[error("the lane buffers as many octets as it may")]
+    TooManyOctets,
+    /// The pool was destroyed.
+    #[error("the thread pool was destroyed")]
+    PoolDestroyed,
+}
+spandrel_error::debug_as_report!(RefusalReason);
+
+impl RefusalReason {
+    /// The exception for the client, COMPLETED_NO: INV_POLICY if no lane serves the priority, otherwise TRANSIENT.
+    #[must_use]
+    pub fn exception(self) -> SystemException {
+        let exception = match self {
+            Self::NoLane => SystemException::inv_policy(minor::POLICY_CONFLICT, CompletionStatus::No),
+            _ => SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No),
+        };
+        exception.with_detail(|| self.to_string())
+    }
+}
+
+/// A request that was not accepted.
+#[derive(Clone, Copy)]
+pub struct Refused<J> {
+    /// The reason.
+    pub reason: RefusalReason,
+    /// The request, as it was submitted.
+    pub work: Work<J>,
+}
+
+impl<J> fmt::Debug for Refused<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.reason, f)
+    }
+}
+
+/// A lane's priority and threads (`RTCORBA::ThreadpoolLane`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LaneSettings {
+    /// The priority of its threads, and the lowest of its requests.
+    pub priority: Priority,
+    /// Threads that exist for as long as the pool; at least one.
+    pub static_threads: usize,
+    /// Further threads, which are started while all others are busy.
+    pub dynamic_threads: usize,
+}
+
+/// The life-span of dynamic threads.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum DynamicLifespan {
+    /// They exist for as long as the pool.
+    #[default]
+    Infinite,
+    /// They end when no request has come for this time.
+    Idle(Duration),
+    /// They end this long after their start, once they are idle.
+    Fixed(Duration),
+}
+
+/// The settings of a pool.
+#[derive(Clone, Debug)]
+pub struct PoolSettings {
+    /// Octets of each thread's stack; zero for the system's own.
+    pub stack_octets: usize,
+    /// The lanes, in any order.
+    pub lanes: Vec<LaneSettings>,
+    /// Whether idle threads of lower lanes run requests of a lane whose threads are all busy. They have the priority of
+    /// that lane meanwhile.
+    pub allows_borrowing: bool,
+    /// The greatest numbers of requests and of their octets that wait in each lane; `None` lets none wait. Zero leaves a
+    /// number to the pool: 1,024 requests, 16 MiB.
+    pub buffering: Option<(usize, usize)>,
+    /// The life-span of dynamic threads.
+    pub lifespan: DynamicLifespan,
+    /// In a pool without lanes, the priority of threads while they run no request; during one they have its priority.
+    /// `None` for a pool with lanes.
+    pub idle_priority: Option<Priority>,
+}
+
+impl PoolSettings {
+    /// A pool with lanes, without borrowing and buffering.
+    #[must_use]
+    pub fn with_lanes(lanes: Vec<LaneSettings>) -> Self {
+        Self {
+            stack_octets: 0,
+            lanes,
+            allows_borrowing: false,
+            buffering: None,
+            lifespan: DynamicLifespan::default(),
+            idle_priority: None,
+        }
+    }
+
+    /// A pool without lanes and buffering: its threads run requests of all priorities. `idle_priority` is their own.
+    #[must_use]
+    pub fn without_lanes(static_threads: usize, dynamic_threads: usize, idle_priority: Priority) -> Self {
+        let lane = LaneSettings { priority: Priority::MIN, static_threads, dynamic_threads };
+        Self { idle_priority: Some(idle_priority), ..Self::with_lanes(vec![lane]) }
+    }
+
+    /// Checks the settings, and replaces the limits that are left open.
+    fn checked(mut self) -> Result<Self, SystemException> {
+        let wrong = |text: String| SystemException::bad_param(0, CompletionStatus::No).with_detail(text);
+        if !(1..=MAX_LANES).contains(&self.lanes.len()) {
+            return Err(wrong(format!("a thread pool has from 1 to {MAX_LANES} lanes")));
+        }
+        if self.idle_priority.is_some() && (self.lanes.len() > 1 || self.lanes[0].priority != Priority::MIN) {
+            return Err(wrong("a pool without lanes is one lane for all priorities".to_owned()));
+        }
+        for (at, lane) in self.lanes.iter().enumerate() {
+            if lane.static_threads == 0 {
+                return Err(wrong(format!("the lane of priority {} has no static thread", lane.priority)));
+            }
+            if self.lanes[..at].iter().any(|other| other.priority == lane.priority) {
+                return Err(wrong(format!("two lanes have the priority {}", lane.priority)));
+            }
+        }
+        let of_lane = |lane: &LaneSettings| lane.static_threads.saturating_add(lane.dynamic_threads);
+        let threads = self.lanes.iter().map(of_lane).fold(0, usize::saturating_add);
+        if threads > MAX_THREADS {
+            return Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(|| {
+                format!("{threads} threads are more than the limit of {MAX_THREADS} for a thread pool")
+            }));
+        }
+        if self.stack_octets != 0 && self.stack_octets < MIN_STACK {
+            return Err(wrong(format!("a stack of {} octets is smaller than {MIN_STACK}", self.stack_octets)));
+        }
+        if let Some((requests, octets)) = &mut self.buffering {
+            if *requests > MAX_BUFFERED_REQUESTS {
+                return Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(|| {
+                    format!(
+                        "{requests} buffered requests are more than the limit of {MAX_BUFFERED_REQUESTS} for a lane"
+                    )
+                }));
+            }
+            if *requests == 0 {
+                *requests = DEFAULT_BUFFERED_REQUESTS;
+            }
+            if *octets == 0 {
+                *octets = DEFAULT_BUFFERED_OCTETS;
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// The threads and requests of one lane at a moment; the last four count since the creation.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LaneStatistics {
+    /// The priority of the lane.
+    pub priority: Priority,
+    /// Threads that exist.
+    pub threads: usize,
+    /// Threads that wait for a request.
+    pub idle: usize,
+    /// Requests that wait for a thread.
+    pub buffered_requests: usize,
+    /// The octets of those.
+    pub buffered_octets: usize,
+    /// Requests that were begun.
+    pub begun: u64,
+    /// Those of them that a thread of a lower lane ran.
+    pub borrowed: u64,
+    /// Requests that were discarded after their deadline.
+    pub late: u64,
+    /// Requests that were refused because all threads were busy.
+    pub refused: u64,
+}
+
+/// A pool of threads that run requests by priority. Dropping it discards the requests that wait, and waits until those
+/// that run have ended.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use spandrel_rt::{Discarded, Job, LaneSettings, LinearMapping, PoolSettings, Priority, Scheduling, SchedulingClass};
+/// use spandrel_rt::{ThreadPool, Work};
+/// use spandrel_sync::Arc;
+///
+/// struct Reading(mpsc::Sender<f64>, f64);
+///
+/// impl Job for Reading {
+///     fn run(self) {
+///         self.0.send(self.1 * 1.8 + 32.0).unwrap();
+///     }
+///     fn discard(self, _: Discarded) {}
+/// }
+///
+/// let lane = |priority, static_threads| LaneSettings { priority, static_threads, dynamic_threads: 0 };
+/// let settings = PoolSettings::with_lanes(vec![lane(Priority::MIN, 2), lane(Priority::new(20_000)?, 1)]);
+/// let scheduling = Scheduling::new(SchedulingClass::Unchanged, Arc::new(LinearMapping));
+/// let pool = ThreadPool::new(PoolSettings { buffering: Some((10, 4096)), ..settings }, scheduling)?;
+/// let (results, result) = mpsc::channel();
+/// pool.submit(Work::new(Priority::MAX, 64, Reading(results, 25.0))).unwrap();
+/// assert_eq!(result.recv()?, 77.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ThreadPool<J: Job> {
+    shared: Arc<Shared<J>>,
+    manager: ThreadManager,
+}
+
+struct Shared<J> {
+    lanes: Guarded<Lanes<J>, PoolLock>,
+    /// By slot: where its thread waits.
+    wake_ups: Vec<PriorityInheritanceCondition>,
+    scheduling: Scheduling,
+    /// The native priorities of lanes, in the order of the lanes.
+    native: Vec<NativePriority>,
+    takes_request_priority: bool,
+    stack_octets: usize,
+    lifespan: DynamicLifespan,
+}
+
+impl<J: Job> ThreadPool<J> {
+    /// Creates a pool and starts its static threads.
+    ///
+    /// # Errors
+    /// BAD_PARAM for settings that contradict themselves, IMP_LIMIT beyond 256 lanes, 1,024 threads or 65,536 buffered
+    /// requests, DATA_CONVERSION for a lane's priority without a native one, and NO_RESOURCES if a thread cannot be
+    /// started.
+    pub fn new(settings: PoolSettings, scheduling: Scheduling) -> Result<Self, SystemException> {
+        let settings = settings.checked()?;
+        let lanes = Lanes::new(&settings);
+        let priority_of = |lane| settings.idle_priority.unwrap_or_else(|| lanes.lane_priority(lane));
+        let native =
+            (0..lanes.lane_count()).map(|lane| scheduling.to_native(priority_of(lane))).collect::<Result<_, _>>()?;
+        let of_lane = |lane: &LaneSettings| lane.static_threads + lane.dynamic_threads;
+        let threads: usize = settings.lanes.iter().map(of_lane).sum();
+        let static_threads: Vec<usize> = (0..lanes.lane_count()).map(|lane| lanes.static_threads(lane)).collect();
+        let shared = Arc::new(Shared {
+            lanes: Guarded::new(lanes),
+            wake_ups: (0..threads).map(|_| PriorityInheritanceCondition::new()).collect(),
+            scheduling,
+            native,
+            takes_request_priority: settings.idle_priority.is_some(),
+            stack_octets: settings.stack_octets,
+            lifespan: settings.lifespan,
+        });
+        // A thread that ends has given its slot back before: its successor may exist at the same time.
+        let pool = Self { shared, manager: ThreadManager::with_limit(2 * threads) };
+        for (lane, count) in static_threads.into_iter().enumerate() {
+            for _ in 0..count {
+                let slot = pool.shared.lanes.lock().begin_static_thread(lane);
+                pool.start(slot, lane, false)?;
+            }
+        }
+        Ok(pool)
+    }
+
+    /// Hands a request to a thread, or lets it wait for one. It does not wait itself.
+    ///
+    /// # Errors
+    /// [`Refused`], with the request.
+    pub fn submit(&self, work: Work<J>) -> Result<(), Refused<J>> {
+        let admission = self.shared.lanes.lock().admit(work);
+        let refused = |(work, reason)| Refused { reason, work };
+        match admission.map_err(refused)? {
+            Admission::Buffered => Ok(()),
+            Admission::Assigned(slot) => {
+                PoolLock::notify_one(&self.shared.wake_ups[slot]);
+                Ok(())
+            }
+            Admission::Spawn(slot) => self.start_dynamic(slot).map_err(refused),
+        }
+    }
+
+    /// The state of each lane, from the lowest priority to the highest.
+    #[must_use]
+    pub fn statistics(&self) -> Vec<LaneStatistics> {
+        self.shared.lanes.lock().statistics()
+    }
+
+    /// Refuses requests from now on, and discards those that wait. Those that run go on.
+    pub fn close(&self) {
+        let waiting = self.shared.lanes.lock().close();
+        for condition in &self.shared.wake_ups {
+            PoolLock::notify_all(condition);
+        }
+        for work in waiting {
+            discard(work.job, Discarded::PoolDestroyed);
+        }
+    }
+
+    /// Starts a thread for a request that has found none. If that fails, the request waits like others.
+    fn start_dynamic(&self, slot: usize) -> Result<(), (Work<J>, RefusalReason)> {
+        let lane = self.shared.lanes.lock().lane_of_slot(slot);
+        if self.start(slot, lane, true).is_ok() {
+            return Ok(());
+        }
+        let mut lanes = self.shared.lanes.lock();
+        let Some(entry) = lanes.end_thread(slot) else {
+            return Ok(());
+        };
+        if let Admission::Assigned(other) = lanes.readmit(entry)? {
+            drop(lanes);
+            PoolLock::notify_one(&self.shared.wake_ups[other]);
+        }
+        Ok(())
+    }
+
+    /// Starts the thread of a slot. It changes its native priority itself.
+    fn start(&self, slot: usize, lane: usize, is_dynamic: bool) -> Result<(), SystemException> {
+        let shared = Arc::clone(&self.shared);
+        let mut options = ThreadOptions::named(format!("rt-lane-{lane}"));
+        if shared.stack_octets != 0 {
+            options = options.stack_octets(shared.stack_octets);
+        }
+        let body = move |_: &_| shared.serve(slot, lane, is_dynamic);
+        self.manager.spawn(options, body).map(drop).map_err(|error| {
+            tracing::warn!("a thread of the lane {lane} cannot be started: {error}");
+            SystemException::no_resources(0, CompletionStatus::No).with_source(error)
+        })
+    }
+}
+
+impl<J: Job> Drop for ThreadPool<J> {
+    fn drop(&mut self) {
+        self.close();
+        // Panics of jobs end in `run`.
+        let _ = self.manager.wait();
+    }
+}
+
+impl<J: Job> fmt::Debug for ThreadPool<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadPool").field("lanes", &self.statistics()).finish()
+    }
+}
+
+/// Ends a request; a panic of the job ends there.
+fn discard<J: Job>(job: J, reason: Discarded) {
+    if catch_unwind(AssertUnwindSafe(|| job.discard(reason))).is_err() {
+        tracing::error!("a discarded request panicked");
+    }
+}
+
+impl<J: Job> Shared<J> {
+    /// The body of a thread: runs requests until the pool is closed or the thread's life-span is over.
+    fn serve(&self, slot: usize, lane: usize, is_dynamic: bool) {
+        let mut native = self.native[lane];
+        self.change_native(native);
+        let end = match self.lifespan {
+            DynamicLifespan::Fixed(span) if is_dynamic => Instant::now().checked_add(span),
+            _ => None,
+        };
+        let mut is_new = true;
+        while let Some((entry, is_late)) = self.wait_for_work(slot, std::mem::take(&mut is_new), end) {
+            let Entry { work: Work { priority, job, .. }, lane: of_request, .. } = entry;
+            held::assert_none("a job of a thread pool");
+            if is_late {
+                discard(job, Discarded::Late);
+            } else {
+                self.run(priority, job, of_request, &mut native);
+            }
+            self.change_native_if_needed(&mut native, self.native[lane]);
+        }
+        self.lanes.lock().end_thread(slot);
+    }
+
+    /// The next request, and whether its deadline has passed; `None` ends the thread. A thread that is new stands in
+    /// the list of idle ones already, or has a request.
+    fn wait_for_work(&self, slot: usize, is_new: bool, end: Option<Instant>) -> Option<(Entry<J>, bool)> {
+        let mut lanes = self.lanes.lock();
+        if !is_new {
+            if lanes.is_closed() {
+                return None;
+            }
+            if let Some(entry) = lanes.next(slot) {
+                return Some(lanes.begin(entry, slot, Instant::now));
+            }
+        }
+        loop {
+            if let Some(entry) = lanes.take_assigned(slot) {
+                return Some(lanes.begin(entry, slot, Instant::now));
+            }
+            if lanes.is_closed() {
+                return None;
+            }
+            let limit = match (self.lifespan, end) {
+                (DynamicLifespan::Idle(span), _) => Some(span),
+                (_, Some(end)) => Some(end.saturating_duration_since(Instant::now())),
+                _ => None,
+            };
+            let condition = &self.wake_ups[slot];
+            let is_over = match limit {
+                Some(Duration::ZERO) => true,
+                Some(limit) => condition.wait_for(&mut lanes, limit).timed_out(),
+                None => {
+                    condition.wait(&mut lanes);
+                    false
+                }
+            };
+            if is_over && lanes.retire(slot) {
+                return None;
+            }
+        }
+    }
+
+    /// Runs a request at its priority. `native` is the thread's present priority.
+    fn run(&self, priority: Priority, job: J, lane: usize, native: &mut NativePriority) {
+        let lane_priority = self.native[lane];
+        let needed = if self.takes_request_priority {
+            self.scheduling.to_native(priority).unwrap_or(lane_priority)
+        } else {
+            lane_priority
+        };
+        self.change_native_if_needed(native, needed);
+        let before = current::replace(Some(priority));
+        if catch_unwind(AssertUnwindSafe(|| job.run())).is_err() {
+            tracing::error!("a request of priority {priority} panicked");
+        }
+        current::replace(before);
+    }
+
+    fn change_native_if_needed(&self, native: &mut NativePriority, needed: NativePriority) {
+        if std::mem::replace(native, needed) != needed {
+            self.change_native(needed);
+        }
+    }
+
+    /// Changes the calling thread's native priority. A failure leaves the present one, and is logged.
+    fn change_native(&self, native: NativePriority) {
+        if let Err(error) = self.scheduling.apply_native(native) {
+            tracing::warn!("a thread of a pool keeps its native priority: {error}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Protocols and their properties, of which protocol policies consist (`RTCORBA::ProtocolProperties`).
+//!
+//! The properties of UNIX-domain sockets and shared memory are TAO's extension. Nothing applies them to sockets yet.
+
+use spandrel_giop::{CompletionStatus, SystemException};
+
+/// A protocol in a policy (`RTCORBA::Protocol`). The properties of GIOP itself have no attributes, so they have no type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Protocol {
+    /// The tag of the protocol's profiles (`IOP::ProfileId`), such as 0 for IIOP.
+    pub protocol_type: u32,
+    /// The properties of the transport; `None` for the ORB's own.
+    pub transport: Option<TransportProperties>,
+}
+
+/// The properties of one transport.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TransportProperties {
+    /// Those of TCP.
+    Tcp(TcpProtocolProperties),
+    /// Those of UNIX-domain sockets.
+    UnixDomain(UnixDomainProtocolProperties),
+    /// Those of shared memory.
+    SharedMemory(SharedMemoryProtocolProperties),
+}
+
+/// Properties of TCP connections (`RTCORBA::TCPProtocolProperties`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TcpProtocolProperties {
+    send_buffer_size: i32,
+    recv_buffer_size: i32,
+    /// Whether idle connections are probed (`SO_KEEPALIVE`).
+    pub keep_alive: bool,
+    /// Whether packets bypass routing tables (`SO_DONTROUTE`).
+    pub dont_route: bool,
+    /// Whether small packets are sent at once (`TCP_NODELAY`).
+    pub no_delay: bool,
+    /// Whether packets carry a DiffServ code point for the priority of their request.
+    pub enable_network_priority: bool,
+}
+
+/// Properties of UNIX-domain sockets (`RTCORBA::UnixDomainProtocolProperties` of TAO).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct UnixDomainProtocolProperties {
+    send_buffer_size: i32,
+    recv_buffer_size: i32,
+}
+
+/// Properties of connections by shared memory (`RTCORBA::SharedMemoryProtocolProperties` of TAO).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SharedMemoryProtocolProperties {
+    preallocate_buffer_size: i32,
+    /// The file that is mapped; empty for one that the ORB chooses.
+    pub mmap_filename: String,
+    /// The name of its lock; empty for one that the ORB chooses.
+    pub mmap_lockname: String,
+}
+
+fn octets(name: &'static str, octets: i32) -> Result<i32, SystemException> {
+    if octets < 0 {
+        return Err(SystemException::bad_param(0, CompletionStatus::No).with_detail(|| {
+            format!("invalid {name} {octets}: expected a number of octets, or 0 for the system's own")
+        }));
+    }
+    Ok(octets)
+}
+
+macro_rules! buffer_sizes {
+    ($properties:ident) => {
+        impl $properties {
+            /// Octets of the socket's send buffer (`SO_SNDBUF`); zero for the system's own.
+            #[must_use]
+            pub fn send_buffer_size(&self) -> i32 {
+                self.send_buffer_size
+            }
+
+            /// Octets of the socket's receive buffer (`SO_RCVBUF`); zero for the system's own.
+            #[must_use]
+            pub fn recv_buffer_size(&self) -> i32 {
+                self.recv_buffer_size
+            }
+
+            /// Sets both sizes.
+            ///
+            /// # Errors
+            /// BAD_PARAM for a negative one.
+            pub fn set_buffer_sizes(&mut self, send: i32, recv: i32) -> Result<(), SystemException> {
+                let sizes = (octets("send_buffer_size", send)?, octets("recv_buffer_size", recv)?);
+                (self.send_buffer_size, self.recv_buffer_size) = sizes;
+                Ok(())
+            }
+        }
+    };
+}
+
+buffer_sizes!(TcpProtocolProperties);
+buffer_sizes!(UnixDomainProtocolProperties);
+
+impl Default for TcpProtocolProperties {
+    /// The system's buffers, keep-alive and no delay.
+    fn default() -> Self {
+        Self {
+            send_buffer_size: 0,
+            recv_buffer_size: 0,
+            keep_alive: true,
+            dont_route: false,
+            no_delay: true,
+            enable_network_priority: false,
+        }
+    }
+}
+
+impl UnixDomainProtocolProperties {
+    /// Properties with these sizes, in octets; zero for the system's own.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a negative one.
+    pub fn new(send_buffer_size: i32, recv_buffer_size: i32) -> Result<Self, SystemException> {
+        let mut properties = Self { send_buffer_size: 0, recv_buffer_size: 0 };
+        properties.set_buffer_sizes(send_buffer_size, recv_buffer_size)?;
+        Ok(properties)
+    }
+}
+
+impl SharedMemoryProtocolProperties {
+    /// Properties with a buffer of this size in octets; zero for the ORB's own.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a negative size.
+    pub fn new(
+        preallocate_buffer_size: i32,
+        mmap_filename: impl Into<String>,
+        mmap_lockname: impl Into<String>,
+    ) -> Result<Self, SystemException> {
+        let preallocate_buffer_size = octets("preallocate_buffer_size", preallocate_buffer_size)?;
+        Ok(Self { preallocate_buffer_size, mmap_filename: mmap_filename.into(), mmap_lockname: mmap_lockname.into() })
+    }
+
+    /// Octets of the buffer that a connection reserves.
+    #[must_use]
+    pub fn preallocate_buffer_size(&self) -> i32 {
+        self.preallocate_buffer_size
+    }
+}
