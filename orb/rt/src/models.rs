@@ -12,7 +12,7 @@ use crate::{
     SchedulingClass, ThreadPool, Work,
 };
 
-const EXECUTIONS: usize = 1_000;
+const EXECUTIONS: usize = 4_000;
 
 /// Counts of requests that ended.
 #[derive(Default)]

@@ -45,11 +45,21 @@ fn the_range_context_is_two_shorts() {
 }
 
 #[test]
-fn contexts_have_the_names_of_the_dissector() {
-    // Those of tshark's table of service contexts.
-    assert_eq!(context_name(contexts::RT_CORBA_PRIORITY), Some("RTCorbaPriority"));
-    assert_eq!(context_name(contexts::RT_CORBA_PRIORITY_RANGE), Some("RTCorbaPriorityRange"));
-    assert_eq!(context_name(contexts::INVOCATION_POLICIES), Some("INVOCATION_POLICIES"));
+fn contexts_have_the_numbers_and_names_of_tsharks_dissector() {
+    let Ok(out) = std::process::Command::new("tshark").args(["-G", "values"]).output() else {
+        println!("not shown: no tshark");
+        return;
+    };
+    let values = String::from_utf8_lossy(&out.stdout);
+    for (id, name) in [
+        (contexts::RT_CORBA_PRIORITY, "RTCorbaPriority"),
+        (contexts::RT_CORBA_PRIORITY_RANGE, "RTCorbaPriorityRange"),
+        (contexts::INVOCATION_POLICIES, "INVOCATION_POLICIES"),
+    ] {
+        assert_eq!(context_name(id), Some(name));
+        let line = format!("V\tgiop.iiop.sc.scid\t{id:#x}\t{name}");
+        assert!(values.lines().any(|known| known == line), "tshark does not know {line:?}");
+    }
 }
 
 /// A component with a priority model (server-declared, 100) and one band (0 to 9), in both orders.

@@ -463,8 +463,12 @@ impl<J: Job> Shared<J> {
             DynamicLifespan::Fixed(span) if is_dynamic => Instant::now().checked_add(span),
             _ => None,
         };
+        let longest_wait = || match self.lifespan {
+            DynamicLifespan::Idle(span) if is_dynamic => Some(span),
+            _ => end.map(|end| end.saturating_duration_since(Instant::now())),
+        };
         let mut is_new = true;
-        while let Some((entry, is_late)) = self.wait_for_work(slot, std::mem::take(&mut is_new), end) {
+        while let Some((entry, is_late)) = self.wait_for_work(slot, std::mem::take(&mut is_new), longest_wait) {
             let Entry { work: Work { priority, job, .. }, lane: of_request, .. } = entry;
             held::assert_none("a job of a thread pool");
             if is_late {
@@ -479,7 +483,12 @@ impl<J: Job> Shared<J> {
 
     /// The next request, and whether its deadline has passed; `None` ends the thread. A thread that is new stands in
     /// the list of idle ones already, or has a request.
-    fn wait_for_work(&self, slot: usize, is_new: bool, end: Option<Instant>) -> Option<(Entry<J>, bool)> {
+    fn wait_for_work(
+        &self,
+        slot: usize,
+        is_new: bool,
+        longest_wait: impl Fn() -> Option<Duration>,
+    ) -> Option<(Entry<J>, bool)> {
         let mut lanes = self.lanes.lock();
         if !is_new {
             if lanes.is_closed() {
@@ -496,13 +505,8 @@ impl<J: Job> Shared<J> {
             if lanes.is_closed() {
                 return None;
             }
-            let limit = match (self.lifespan, end) {
-                (DynamicLifespan::Idle(span), _) => Some(span),
-                (_, Some(end)) => Some(end.saturating_duration_since(Instant::now())),
-                _ => None,
-            };
             let condition = &self.wake_ups[slot];
-            let is_over = match limit {
+            let is_over = match longest_wait() {
                 Some(Duration::ZERO) => true,
                 Some(limit) => condition.wait_for(&mut lanes, limit).timed_out(),
                 None => {
