@@ -19,83 +19,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, TaggedComponent, Wire};
+use spandrel_cdr::{CdrError, TaggedComponent};
 use spandrel_giop::component::{Component, PolicyValue as EncodedPolicy, TAG_POLICIES};
 use spandrel_giop::{ServiceContext, ServiceContexts};
 
 use crate::Priority;
-use crate::policies::{PriorityBand, PropagatedPolicy};
+pub use crate::octets::DecodeError;
+use crate::octets::{decode, encapsulation, priority};
+use crate::policies::PriorityBand;
+pub use crate::propagated::PropagatedPolicy;
+use crate::propagated::band;
 
-/// `IOP::RTCorbaPriority`.
+/// Service context with the priority of a request (`IOP::RTCorbaPriority`).
 pub const RT_CORBA_PRIORITY: u32 = 10;
-/// `IOP::RTCorbaPriorityRange`.
+/// Service context with a band of priorities (`IOP::RTCorbaPriorityRange`).
 pub const RT_CORBA_PRIORITY_RANGE: u32 = 11;
-/// `IOP::INVOCATION_POLICIES`.
+/// Service context with the client's policies (`IOP::INVOCATION_POLICIES`).
 pub const INVOCATION_POLICIES: u32 = 7;
 
 /// The greatest number of policies in one reference or request.
 pub const MAX_POLICIES: usize = 256;
-
-fn wire() -> Wire {
-    Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2)
-}
-
-/// Received octets that are no value of Real-time CORBA.
-#[derive(Clone, Eq, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DecodeError {
-    /// The octets have another form.
-    #[error("malformed {name}")]
-    Octets {
-        /// The name of the value.
-        name: &'static str,
-        /// The position and kind of the malformation.
-        #[source]
-        cause: CdrError,
-    },
-    /// The octets have the right form, and the value is not permitted.
-    #[error("invalid {name}: {reason}")]
-    Value {
-        /// The name of the value.
-        name: &'static str,
-        /// The rule that it breaks.
-        reason: String,
-    },
-}
-spandrel_error::debug_as_report!(DecodeError);
-
-impl DecodeError {
-    pub(crate) fn value(name: &'static str, reason: String) -> Self {
-        Self::Value { name, reason }
-    }
-}
-
-/// An encapsulation in this machine's byte order, which its first octet says.
-pub(crate) fn encapsulation() -> Encoder<'static> {
-    let mut out = Encoder::new(wire());
-    out.u8(ByteOrder::NATIVE.flag());
-    out
-}
-
-/// Decodes an encapsulation.
-pub(crate) fn decode<T>(
-    name: &'static str,
-    data: &[u8],
-    read: impl FnOnce(&mut Decoder<'_>) -> Result<T, CdrError>,
-) -> Result<T, DecodeError> {
-    Decoder::of_encapsulation(data, wire())
-        .and_then(|mut input| read(&mut input))
-        .map_err(|cause| DecodeError::Octets { name, cause })
-}
-
-pub(crate) fn priority(name: &'static str, number: i16) -> Result<Priority, DecodeError> {
-    Priority::from_number(number).ok_or_else(|| DecodeError::value(name, format!("the priority {number} is negative")))
-}
-
-pub(crate) fn band(name: &'static str, low: i16, high: i16) -> Result<PriorityBand, DecodeError> {
-    PriorityBand::from_priorities(priority(name, low)?, priority(name, high)?)
-        .ok_or_else(|| DecodeError::value(name, format!("the band from {low} to {high} is empty")))
-}
 
 /// The context with the client's priority.
 #[must_use]

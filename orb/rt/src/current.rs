@@ -68,5 +68,5 @@ pub(crate) fn present() -> Option<Priority> {
 
 /// Records the calling thread's priority of CORBA, without a change of the native one. Returns the one before.
 pub(crate) fn replace(priority: Option<Priority>) -> Option<Priority> {
-    PRIORITY.with(|place| place.replace(priority))
+    PRIORITY.with(|present| present.replace(priority))
 }

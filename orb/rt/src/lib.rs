@@ -21,9 +21,11 @@ mod mapping;
 #[cfg(all(test, shuttle))]
 mod models;
 mod mutex;
+mod octets;
 pub mod policies;
 mod pool;
 mod priority;
+mod propagated;
 pub mod protocols;
 mod rt_orb;
 mod scheduling;
@@ -36,5 +38,8 @@ pub use pool::{
     ThreadPool, Work,
 };
 pub use priority::{NativePriority, Priority};
-pub use rt_orb::{InvalidThreadpool, RtOrb, ThreadpoolId};
+pub use rt_orb::{InvalidThreadpool, RtOrb};
 pub use scheduling::{Scheduling, SchedulingClass};
+
+#[cfg(all(test, not(shuttle)))]
+mod tests;

@@ -27,7 +27,7 @@ const MAX_NAMES: usize = 1_024;
 pub struct RtMutex(Arc<PriorityInheritanceMutex>);
 
 impl RtMutex {
-    /// An unlocked mutex.
+    /// Creates an unlocked mutex.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -15,19 +15,19 @@
 //! # Ok::<(), spandrel_giop::SystemException>(())
 //! ```
 
-use spandrel_cdr::CdrError;
-use spandrel_giop::component::PolicyValue as EncodedPolicy;
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_orb::{PolicyType, PolicyValue};
 
-use crate::contexts::{self, DecodeError};
+use crate::Priority;
 use crate::protocols::Protocol;
-use crate::{Priority, ThreadpoolId};
 
 /// The greatest number of bands of one policy.
 pub const MAX_BANDS: usize = 256;
 /// The greatest number of protocols of one policy.
 pub const MAX_PROTOCOLS: usize = 64;
+
+/// The number of a thread pool (`RTCORBA::ThreadpoolId`).
+pub type ThreadpoolId = u32;
 
 /// The origin of the priority at which a servant runs (`RTCORBA::PriorityModel`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -76,7 +76,6 @@ pub struct PriorityBand {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct PriorityBandedConnectionPolicy(Vec<PriorityBand>);
 
-/// BAD_PARAM, COMPLETED_NO.
 fn bad_param(text: impl FnOnce() -> String) -> SystemException {
     SystemException::bad_param(0, CompletionStatus::No).with_detail(text)
 }
@@ -125,7 +124,7 @@ impl PriorityBandedConnectionPolicy {
         })
     }
 
-    fn from_bands(bands: Vec<PriorityBand>) -> Option<Self> {
+    pub(crate) fn from_bands(bands: Vec<PriorityBand>) -> Option<Self> {
         let mut sorted = bands.clone();
         sorted.sort_by_key(|band| band.low);
         let overlap = sorted.windows(2).any(|pair| pair[1].low <= pair[0].high);
@@ -204,82 +203,4 @@ policy_types! {
     ClientProtocolPolicy = 43, "CLIENT_PROTOCOL_POLICY_TYPE";
     PrivateConnectionPolicy = 44, "PRIVATE_CONNECTION_POLICY_TYPE";
     PriorityBandedConnectionPolicy = 45, "PRIORITY_BANDED_CONNECTION_POLICY_TYPE";
-}
-
-/// A policy of Real-time CORBA that references and requests carry.
-///
-/// The client's protocols are a third one. Its octets are not decided here, because TAO's form depends on the
-/// properties of each protocol; it is kept as it came.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum PropagatedPolicy {
-    /// The priority model of the object.
-    PriorityModel(PriorityModelPolicy),
-    /// The bands of its connections.
-    PriorityBands(PriorityBandedConnectionPolicy),
-    /// A policy of another type.
-    Other(EncodedPolicy),
-}
-
-impl PropagatedPolicy {
-    /// The form in a reference or request.
-    ///
-    /// # Errors
-    /// More octets than CDR can count.
-    pub fn encode(&self) -> Result<EncodedPolicy, CdrError> {
-        let mut out = contexts::encapsulation();
-        let policy_type = match self {
-            Self::PriorityModel(policy) => {
-                out.u32(policy.model as u32);
-                out.i16(policy.server_priority.get());
-                PriorityModelPolicy::POLICY_TYPE
-            }
-            Self::PriorityBands(policy) => {
-                out.len(policy.0.len())?;
-                for band in &policy.0 {
-                    out.i16(band.low.get());
-                    out.i16(band.high.get());
-                }
-                PriorityBandedConnectionPolicy::POLICY_TYPE
-            }
-            Self::Other(policy) => return Ok(policy.clone()),
-        };
-        Ok(EncodedPolicy { policy_type, data: out.to_vec() })
-    }
-
-    /// Decodes a policy.
-    ///
-    /// # Errors
-    /// [`DecodeError`] for octets of another form, and for values that the policy's constructor would refuse.
-    pub fn decode(policy: EncodedPolicy) -> Result<Self, DecodeError> {
-        match policy.policy_type {
-            PriorityModelPolicy::POLICY_TYPE => decode_model(&policy.data).map(Self::PriorityModel),
-            PriorityBandedConnectionPolicy::POLICY_TYPE => decode_bands(&policy.data).map(Self::PriorityBands),
-            _ => Ok(Self::Other(policy)),
-        }
-    }
-}
-
-fn decode_model(data: &[u8]) -> Result<PriorityModelPolicy, DecodeError> {
-    const NAME: &str = "priority model policy";
-    let (number, priority) = contexts::decode(NAME, data, |input| Ok((input.u32()?, input.i16()?)))?;
-    let model = match number {
-        0 => PriorityModel::ClientPropagated,
-        1 => PriorityModel::ServerDeclared,
-        _ => return Err(DecodeError::value(NAME, format!("{number} is no priority model"))),
-    };
-    Ok(PriorityModelPolicy { model, server_priority: contexts::priority(NAME, priority)? })
-}
-
-fn decode_bands(data: &[u8]) -> Result<PriorityBandedConnectionPolicy, DecodeError> {
-    const NAME: &str = "priority-banded connection policy";
-    let pairs = contexts::decode(NAME, data, |input| {
-        let count = input.sequence_len(4)?;
-        if count > MAX_BANDS {
-            return Err(CdrError::OverBound { len: count, bound: MAX_BANDS });
-        }
-        (0..count).map(|_| Ok((input.i16()?, input.i16()?))).collect::<Result<Vec<_>, _>>()
-    })?;
-    let bands = pairs.into_iter().map(|(low, high)| contexts::band(NAME, low, high)).collect::<Result<_, _>>()?;
-    PriorityBandedConnectionPolicy::from_bands(bands)
-        .ok_or_else(|| DecodeError::value(NAME, "its bands overlap, or it has none".to_owned()))
 }

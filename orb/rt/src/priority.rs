@@ -21,9 +21,9 @@ pub type NativePriority = i16;
 pub struct Priority(i16);
 
 impl Priority {
-    /// `RTCORBA::minPriority`.
+    /// The least urgent priority (`RTCORBA::minPriority`).
     pub const MIN: Self = Self(0);
-    /// `RTCORBA::maxPriority`.
+    /// The most urgent priority (`RTCORBA::maxPriority`).
     pub const MAX: Self = Self(i16::MAX);
 
     /// The priority with this number.

@@ -17,7 +17,7 @@ pub struct Protocol {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TransportProperties {
-    /// Those of TCP.
+    /// The properties of TCP connections.
     Tcp(TcpProtocolProperties),
     /// Those of UNIX-domain sockets.
     UnixDomain(UnixDomainProtocolProperties),

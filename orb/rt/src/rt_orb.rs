@@ -7,7 +7,7 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{Arc, Mutex};
 
 use crate::mutex::NamedMutexes;
-use crate::policies::ThreadpoolPolicy;
+use crate::policies::{ThreadpoolId, ThreadpoolPolicy};
 use crate::protocols::TcpProtocolProperties;
 use crate::{
     BoxedJob, Job, LaneSettings, MutexNotFound, PoolSettings, Priority, RtCurrent, RtMutex, Scheduling, ThreadPool,
@@ -15,9 +15,6 @@ use crate::{
 
 /// The greatest number of thread pools of an ORB.
 const MAX_POOLS: usize = 256;
-
-/// The number of a thread pool (`RTCORBA::ThreadpoolId`).
-pub type ThreadpoolId = u32;
 
 /// No thread pool has this number (`RTORB::InvalidThreadpool`).
 #[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]

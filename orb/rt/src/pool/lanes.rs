@@ -9,7 +9,8 @@ use std::collections::BinaryHeap;
 
 use spandrel_sync::time::Instant;
 
-use super::{LaneStatistics, PoolSettings, RefusalReason, Work};
+use super::settings::{LaneStatistics, PoolSettings};
+use super::work::{RefusalReason, Work};
 use crate::Priority;
 
 /// A request that waits, with its place in the order of its lane: the highest priority first, within a priority the
@@ -83,7 +84,7 @@ pub(super) enum Admission {
     Assigned(usize),
     /// It is the first request of a new thread, which is to be started for this slot.
     Spawn(usize),
-    /// It waits.
+    /// It waits in the queue of its lane.
     Buffered,
 }
 
@@ -202,7 +203,7 @@ impl<J> Lanes<J> {
             return Err((work, RefusalReason::NoLane));
         };
         self.arrivals += 1;
-        self.place(Entry { work, arrival: self.arrivals, lane }, true)
+        self.admit_entry(Entry { work, arrival: self.arrivals, lane }, true)
     }
 
     /// Places a request again whose new thread could not be started: no other is started for it.
@@ -210,10 +211,10 @@ impl<J> Lanes<J> {
         if self.is_closed {
             return Err((entry.work, RefusalReason::PoolDestroyed));
         }
-        self.place(entry, false)
+        self.admit_entry(entry, false)
     }
 
-    fn place(&mut self, entry: Entry<J>, may_spawn: bool) -> Result<Admission, (Work<J>, RefusalReason)> {
+    fn admit_entry(&mut self, entry: Entry<J>, may_spawn: bool) -> Result<Admission, (Work<J>, RefusalReason)> {
         let lane = entry.lane;
         if let Some(slot) = self.lanes[lane].idle.pop() {
             self.slot(slot).assigned = Some(entry);

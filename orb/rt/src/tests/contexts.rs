@@ -1,13 +1,12 @@
 //! The octets of contexts, components and policies: vectors from the documented layouts, and hostile input.
 
+use crate::contexts::PropagatedPolicy;
+use crate::policies::{MAX_BANDS, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy};
+use crate::{Priority, contexts};
 use proptest::prelude::*;
 use spandrel_cdr::{ByteOrder, TaggedComponent};
 use spandrel_giop::component::{PolicyValue as EncodedPolicy, TAG_POLICIES};
 use spandrel_giop::{ServiceContext, ServiceContexts, context_name};
-use spandrel_rt::policies::{
-    MAX_BANDS, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy, PropagatedPolicy,
-};
-use spandrel_rt::{Priority, contexts};
 
 fn context(id: u32, data: &[u8]) -> [ServiceContext; 1] {
     [ServiceContext { id, data: data.to_vec() }]
@@ -93,8 +92,8 @@ fn the_component_is_a_sequence_of_policies() {
         let other = TaggedComponent { tag: 1, ..component };
         assert_eq!(contexts::decode_policies(&other).unwrap(), None);
         let received = context(7, data);
-        let found = contexts::find_invocation_policies(&ServiceContexts::from(&received[..])).unwrap();
-        assert_eq!(found, Some(policies()));
+        let received = contexts::find_invocation_policies(&ServiceContexts::from(&received[..])).unwrap();
+        assert_eq!(received, Some(policies()));
     }
     let native = POLICIES[usize::from(ByteOrder::NATIVE == ByteOrder::Little)];
     let sent = contexts::encode_policies(&policies()).unwrap();

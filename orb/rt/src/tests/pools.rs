@@ -3,17 +3,17 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use spandrel_giop::{SystemExceptionKind, minor};
-use spandrel_rt::{
+use crate::{
     BoxedJob, Discarded, DynamicLifespan, Job, LaneSettings, LinearMapping, PoolSettings, Priority, RefusalReason,
     RtCurrent, RtOrb, Scheduling, SchedulingClass, ThreadPool, Work,
 };
+use spandrel_giop::{SystemExceptionKind, minor};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Semaphore};
 use spandrel_test_support::alone;
 use stats_alloc::Region;
 
-use crate::ALLOCATOR;
+use super::ALLOCATOR;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -58,10 +58,10 @@ fn names(ends: &Receiver<(&'static str, Option<Discarded>)>, count: usize) -> Ve
 }
 
 /// Waits until the statistics of a lane meet a condition.
-fn until(pool: &ThreadPool<BoxedJob>, what: &str, is_met: impl Fn(&[spandrel_rt::LaneStatistics]) -> bool) {
+fn until(pool: &ThreadPool<BoxedJob>, condition: &str, is_met: impl Fn(&[crate::LaneStatistics]) -> bool) {
     let start = std::time::Instant::now();
     while !is_met(&pool.statistics()) {
-        assert!(start.elapsed() < LONG, "{what}: {pool:?}");
+        assert!(start.elapsed() < LONG, "{condition}: {pool:?}");
         std::thread::yield_now();
     }
 }
@@ -347,16 +347,16 @@ fn the_steady_state_allocates_nothing() {
         let lanes = PoolSettings::with_lanes(vec![lane(0, 2, 0), lane(100, 1, 0)]);
         let settings = PoolSettings { allows_borrowing: true, buffering: Some((64, 0)), ..lanes };
         let pool = ThreadPool::new(settings, scheduling(SchedulingClass::Unchanged)).unwrap();
-        let done = Arc::new(Semaphore::new(0));
+        let ended = Arc::new(Semaphore::new(0));
         let round = || {
             let deadline = Some(Instant::now().checked_add(LONG).unwrap());
             for number in 0..64 {
-                let tick = Tick(Arc::clone(&done));
+                let tick = Tick(Arc::clone(&ended));
                 let work = Work::new(priority(number % 2 * 150), 32, tick);
                 assert!(pool.submit(Work { deadline, ..work }).is_ok());
             }
             for _ in 0..64 {
-                done.acquire().forget();
+                ended.acquire().forget();
             }
         };
         (0..50).for_each(|_| round());

@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-use proptest::prelude::*;
-use spandrel_giop::{SystemExceptionKind, minor};
-use spandrel_orb::Policy;
-use spandrel_rt::policies::{
+use crate::policies::{
     ClientProtocolPolicy, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy,
     PrivateConnectionPolicy, ServerProtocolPolicy, ThreadpoolPolicy,
 };
-use spandrel_rt::protocols::{
-    Protocol, SharedMemoryProtocolProperties, TransportProperties, UnixDomainProtocolProperties,
-};
-use spandrel_rt::{
+use crate::protocols::{Protocol, SharedMemoryProtocolProperties, TransportProperties, UnixDomainProtocolProperties};
+use crate::{
     BoxedJob, ContinuousMapping, DirectMapping, LinearMapping, MutexNotFound, NativePriority, Priority,
     PriorityMapping, RtCurrent, RtOrb, Scheduling, SchedulingClass,
 };
+use proptest::prelude::*;
+use spandrel_giop::{SystemExceptionKind, minor};
+use spandrel_orb::Policy;
 use spandrel_sync::{Arc, thread};
 
 const FIFO: std::ops::RangeInclusive<NativePriority> = 1..=99;
@@ -115,7 +113,7 @@ fn without_rights_the_class_is_replaced() {
     let out = std::process::Command::new("setpriv")
         .args(["--bounding-set=-sys_nice", "--inh-caps=-sys_nice", "--reuid=65534", "--clear-groups"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "priorities::the_class_in_force_is_printed", "--nocapture", "--ignored"])
+        .args(["--exact", "tests::priorities::the_class_in_force_is_printed", "--nocapture", "--ignored"])
         .output();
     let Ok(out) = out else {
         println!("not shown: no setpriv");

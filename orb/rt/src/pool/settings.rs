@@ -1,0 +1,152 @@
+//! The settings of thread pools, their limits, and the state that a pool reports.
+
+use std::time::Duration;
+
+use spandrel_giop::{CompletionStatus, SystemException};
+
+use crate::Priority;
+
+/// The greatest number of threads of a pool.
+const MAX_THREADS: usize = 1_024;
+/// The greatest number of lanes of a pool.
+const MAX_LANES: usize = 256;
+/// The greatest number of requests that a lane buffers, and the number if the settings leave it open.
+const MAX_BUFFERED_REQUESTS: usize = 65_536;
+const DEFAULT_BUFFERED_REQUESTS: usize = 1_024;
+/// The octets that a lane buffers if the settings leave it open.
+const DEFAULT_BUFFERED_OCTETS: usize = 16 << 20;
+/// The smallest stack of a thread: that of the POSIX limit for threads, with room for an upcall.
+const MIN_STACK: usize = 64 * 1024;
+
+/// A lane's priority and threads (`RTCORBA::ThreadpoolLane`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LaneSettings {
+    /// The priority of its threads, and the lowest of its requests.
+    pub priority: Priority,
+    /// Threads that exist for as long as the pool; at least one.
+    pub static_threads: usize,
+    /// Further threads, which are started while all others are busy.
+    pub dynamic_threads: usize,
+}
+
+/// The life-span of dynamic threads.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum DynamicLifespan {
+    /// They exist for as long as the pool.
+    #[default]
+    Infinite,
+    /// They end when no request has come for this time.
+    Idle(Duration),
+    /// They end this long after their start, once they are idle.
+    Fixed(Duration),
+}
+
+/// The settings of a pool.
+#[derive(Clone, Debug)]
+pub struct PoolSettings {
+    /// Octets of each thread's stack; zero for the system's own.
+    pub stack_octets: usize,
+    /// The lanes, in any order.
+    pub lanes: Vec<LaneSettings>,
+    /// Whether idle threads of lower lanes run requests of a lane whose threads are all busy. They have the priority of
+    /// that lane meanwhile.
+    pub allows_borrowing: bool,
+    /// The greatest numbers of requests and of their octets that wait in each lane; `None` lets none wait. Zero leaves a
+    /// number to the pool: 1,024 requests, 16 MiB.
+    pub buffering: Option<(usize, usize)>,
+    /// The life-span of dynamic threads.
+    pub lifespan: DynamicLifespan,
+    /// In a pool without lanes, the priority of threads while they run no request; during one they have its priority.
+    /// `None` for a pool with lanes.
+    pub idle_priority: Option<Priority>,
+}
+
+impl PoolSettings {
+    /// A pool with lanes, without borrowing and buffering.
+    #[must_use]
+    pub fn with_lanes(lanes: Vec<LaneSettings>) -> Self {
+        Self {
+            stack_octets: 0,
+            lanes,
+            allows_borrowing: false,
+            buffering: None,
+            lifespan: DynamicLifespan::default(),
+            idle_priority: None,
+        }
+    }
+
+    /// A pool without lanes and buffering: its threads run requests of all priorities. `idle_priority` is their own.
+    #[must_use]
+    pub fn without_lanes(static_threads: usize, dynamic_threads: usize, idle_priority: Priority) -> Self {
+        let lane = LaneSettings { priority: Priority::MIN, static_threads, dynamic_threads };
+        Self { idle_priority: Some(idle_priority), ..Self::with_lanes(vec![lane]) }
+    }
+
+    /// Checks the settings, and replaces the limits that are left open.
+    pub(super) fn checked(mut self) -> Result<Self, SystemException> {
+        let wrong = |text: String| SystemException::bad_param(0, CompletionStatus::No).with_detail(text);
+        if !(1..=MAX_LANES).contains(&self.lanes.len()) {
+            return Err(wrong(format!("a thread pool has from 1 to {MAX_LANES} lanes")));
+        }
+        if self.idle_priority.is_some() && (self.lanes.len() > 1 || self.lanes[0].priority != Priority::MIN) {
+            return Err(wrong("a pool without lanes is one lane for all priorities".to_owned()));
+        }
+        for (at, lane) in self.lanes.iter().enumerate() {
+            if lane.static_threads == 0 {
+                return Err(wrong(format!("the lane of priority {} has no static thread", lane.priority)));
+            }
+            if self.lanes[..at].iter().any(|other| other.priority == lane.priority) {
+                return Err(wrong(format!("two lanes have the priority {}", lane.priority)));
+            }
+        }
+        let of_lane = |lane: &LaneSettings| lane.static_threads.saturating_add(lane.dynamic_threads);
+        let threads = self.lanes.iter().map(of_lane).fold(0, usize::saturating_add);
+        if threads > MAX_THREADS {
+            return Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(|| {
+                format!("{threads} threads are more than the limit of {MAX_THREADS} for a thread pool")
+            }));
+        }
+        if self.stack_octets != 0 && self.stack_octets < MIN_STACK {
+            return Err(wrong(format!("a stack of {} octets is smaller than {MIN_STACK}", self.stack_octets)));
+        }
+        if let Some((requests, octets)) = &mut self.buffering {
+            if *requests > MAX_BUFFERED_REQUESTS {
+                return Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(|| {
+                    format!(
+                        "{requests} buffered requests are more than the limit of {MAX_BUFFERED_REQUESTS} for a lane"
+                    )
+                }));
+            }
+            if *requests == 0 {
+                *requests = DEFAULT_BUFFERED_REQUESTS;
+            }
+            if *octets == 0 {
+                *octets = DEFAULT_BUFFERED_OCTETS;
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// The threads and requests of one lane at a moment; the last four count since the creation.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LaneStatistics {
+    /// The priority of the lane.
+    pub priority: Priority,
+    /// Number of its threads, busy or idle.
+    pub threads: usize,
+    /// Threads that wait for a request.
+    pub idle: usize,
+    /// Requests that wait for a thread.
+    pub buffered_requests: usize,
+    /// The octets of those.
+    pub buffered_octets: usize,
+    /// Requests that were begun.
+    pub begun: u64,
+    /// Those of them that a thread of a lower lane ran.
+    pub borrowed: u64,
+    /// Requests that were discarded after their deadline.
+    pub late: u64,
+    /// Requests that were refused because all threads were busy.
+    pub refused: u64,
+}

@@ -1,0 +1,121 @@
+//! Requests for a thread pool, and the ends of those that it does not run.
+
+use std::fmt;
+
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_sync::time::Instant;
+
+use crate::Priority;
+
+/// A job of any type. It is called with `None` to run the request, and otherwise with the reason why it does not run.
+pub type BoxedJob = Box<dyn FnOnce(Option<Discarded>) + Send>;
+
+impl Job for BoxedJob {
+    fn run(self) {
+        self(None);
+    }
+
+    fn discard(self, reason: Discarded) {
+        self(Some(reason));
+    }
+}
+
+/// The part of a request that a pool's thread carries out.
+pub trait Job: Send + 'static {
+    /// Runs the request, at its priority.
+    fn run(self);
+
+    /// Ends a request that was accepted and does not run.
+    fn discard(self, reason: Discarded);
+}
+
+/// The reason why an accepted request does not run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Discarded {
+    /// Its deadline had passed when a thread was free.
+    Late,
+    /// The pool is being destroyed.
+    PoolDestroyed,
+}
+
+impl Discarded {
+    /// The exception for the client: TIMEOUT, or TRANSIENT; COMPLETED_NO.
+    #[must_use]
+    pub fn exception(self) -> SystemException {
+        match self {
+            Self::Late => SystemException::timeout(0, CompletionStatus::No)
+                .with_detail("the deadline of the request passed before a thread was free"),
+            Self::PoolDestroyed => RefusalReason::PoolDestroyed.exception(),
+        }
+    }
+}
+
+/// A request for a pool.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<J> {
+    /// The priority of the request.
+    pub priority: Priority,
+    /// The octets that it occupies while it waits.
+    pub octets: usize,
+    /// The time from which on it is not begun any more.
+    pub deadline: Option<Instant>,
+    /// The part that the pool's thread carries out.
+    pub job: J,
+}
+
+impl<J> Work<J> {
+    /// A request without a deadline.
+    #[must_use]
+    pub fn new(priority: Priority, octets: usize, job: J) -> Self {
+        Self { priority, octets, deadline: None, job }
+    }
+}
+
+/// The reason why a request was not accepted.
+#[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefusalReason {
+    /// The priority is below that of the lowest lane.
+    #[error("no lane of the thread pool serves this priority")]
+    NoLane,
+    /// All threads run requests, and the pool does not buffer any.
+    #[error("all threads of the lane are busy, and requests are not buffered")]
+    NoThread,
+    /// The lane buffers its greatest number of requests.
+    #[error("the lane buffers as many requests as it may")]
+    TooManyRequests,
+    /// The buffered requests of the lane would have too many octets.
+    #[error("the lane buffers as many octets as it may")]
+    TooManyOctets,
+    /// The pool was destroyed.
+    #[error("the thread pool was destroyed")]
+    PoolDestroyed,
+}
+spandrel_error::debug_as_report!(RefusalReason);
+
+impl RefusalReason {
+    /// The exception for the client, COMPLETED_NO: INV_POLICY if no lane serves the priority, otherwise TRANSIENT.
+    #[must_use]
+    pub fn exception(self) -> SystemException {
+        let exception = match self {
+            Self::NoLane => SystemException::inv_policy(minor::POLICY_CONFLICT, CompletionStatus::No),
+            _ => SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No),
+        };
+        exception.with_detail(|| self.to_string())
+    }
+}
+
+/// A request that was not accepted.
+#[derive(Clone, Copy)]
+pub struct Refused<J> {
+    /// The reason of the refusal.
+    pub reason: RefusalReason,
+    /// The request, as it was submitted.
+    pub work: Work<J>,
+}
+
+impl<J> fmt::Debug for Refused<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.reason, f)
+    }
+}

@@ -1,0 +1,90 @@
+//! The octets of the policies that references and requests carry.
+
+use spandrel_cdr::CdrError;
+use spandrel_giop::component::PolicyValue as EncodedPolicy;
+
+use crate::octets::{self, DecodeError};
+use crate::policies::{MAX_BANDS, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy};
+
+/// A policy of Real-time CORBA that references and requests carry.
+///
+/// The client's protocols are a third one. Its octets are not decided here, because TAO's form depends on the
+/// properties of each protocol; it is kept as it came.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum PropagatedPolicy {
+    /// The priority model of the object.
+    PriorityModel(PriorityModelPolicy),
+    /// The bands of its connections.
+    PriorityBands(PriorityBandedConnectionPolicy),
+    /// A policy of another type.
+    Other(EncodedPolicy),
+}
+
+impl PropagatedPolicy {
+    /// The form in a reference or request.
+    ///
+    /// # Errors
+    /// More octets than CDR can count.
+    pub fn encode(&self) -> Result<EncodedPolicy, CdrError> {
+        let mut out = octets::encapsulation();
+        let policy_type = match self {
+            Self::PriorityModel(policy) => {
+                out.u32(policy.model as u32);
+                out.i16(policy.server_priority.get());
+                PriorityModelPolicy::POLICY_TYPE
+            }
+            Self::PriorityBands(policy) => {
+                out.len(policy.bands().len())?;
+                for band in policy.bands() {
+                    out.i16(band.low().get());
+                    out.i16(band.high().get());
+                }
+                PriorityBandedConnectionPolicy::POLICY_TYPE
+            }
+            Self::Other(policy) => return Ok(policy.clone()),
+        };
+        Ok(EncodedPolicy { policy_type, data: out.to_vec() })
+    }
+
+    /// Decodes a policy.
+    ///
+    /// # Errors
+    /// [`DecodeError`] for octets of another form, and for values that the policy's constructor would refuse.
+    pub fn decode(policy: EncodedPolicy) -> Result<Self, DecodeError> {
+        match policy.policy_type {
+            PriorityModelPolicy::POLICY_TYPE => decode_model(&policy.data).map(Self::PriorityModel),
+            PriorityBandedConnectionPolicy::POLICY_TYPE => decode_bands(&policy.data).map(Self::PriorityBands),
+            _ => Ok(Self::Other(policy)),
+        }
+    }
+}
+
+fn decode_model(data: &[u8]) -> Result<PriorityModelPolicy, DecodeError> {
+    const NAME: &str = "priority model policy";
+    let (number, priority) = octets::decode(NAME, data, |input| Ok((input.u32()?, input.i16()?)))?;
+    let model = match number {
+        0 => PriorityModel::ClientPropagated,
+        1 => PriorityModel::ServerDeclared,
+        _ => return Err(DecodeError::value(NAME, format!("{number} is no priority model"))),
+    };
+    Ok(PriorityModelPolicy { model, server_priority: octets::priority(NAME, priority)? })
+}
+
+fn decode_bands(data: &[u8]) -> Result<PriorityBandedConnectionPolicy, DecodeError> {
+    const NAME: &str = "priority-banded connection policy";
+    let pairs = octets::decode(NAME, data, |input| {
+        let count = input.sequence_len(4)?;
+        if count > MAX_BANDS {
+            return Err(CdrError::OverBound { len: count, bound: MAX_BANDS });
+        }
+        (0..count).map(|_| Ok((input.i16()?, input.i16()?))).collect::<Result<Vec<_>, _>>()
+    })?;
+    let bands = pairs.into_iter().map(|(low, high)| band(NAME, low, high)).collect::<Result<_, _>>()?;
+    PriorityBandedConnectionPolicy::from_bands(bands)
+        .ok_or_else(|| DecodeError::value(NAME, "its bands overlap, or it has none".to_owned()))
+}
+
+pub(crate) fn band(name: &'static str, low: i16, high: i16) -> Result<PriorityBand, DecodeError> {
+    PriorityBand::from_priorities(octets::priority(name, low)?, octets::priority(name, high)?)
+        .ok_or_else(|| DecodeError::value(name, format!("the band from {low} to {high} is empty")))
+}
