@@ -171,11 +171,11 @@ mod native {
             Err(other) => panic!("{other:?}"),
         }
         when_locked.recv().unwrap();
-        let (wanted, taken) = (Arc::clone(&lock), Arc::clone(&was_taken));
+        let (contended, has_locked) = (Arc::clone(&lock), Arc::clone(&was_taken));
         let (is_free, in_time) = (Arc::clone(&was_taken), Arc::clone(&was_taken_in_time));
         let high = move |_: &_| {
-            drop(wanted.lock());
-            taken.store(true, SeqCst);
+            drop(contended.lock());
+            has_locked.store(true, SeqCst);
         };
         // The thread of medium priority starts the others' race, so that it runs when the low one has been woken.
         let inner = Arc::new(ThreadManager::new());
