@@ -20,11 +20,13 @@
 //! `idl` of this package.
 #![forbid(unsafe_code)]
 
-/// The IDL of the services, each a whole file: the naming service, the property service, the implementation repository, and what Spandrel's
-/// interface repository adds to that of the standard. A program shows their interfaces with it where no repository does.
-pub const IDL_FILES: [&str; 4] = [
+/// The IDL of the services, each a whole file: the naming service, the property service, the trading service, the
+/// implementation repository, and what Spandrel's interface repository adds to that of the standard. A program shows
+/// their interfaces with it where no repository does.
+pub const IDL_FILES: [&str; 5] = [
     include_str!("../idl/CosNaming.idl"),
     include_str!("../idl/CosPropertyService.idl"),
+    include_str!("../idl/CosTrading.idl"),
     include_str!("../idl/ImplementationRepository.idl"),
     include_str!("../idl/InterfaceRepository.idl"),
 ];
@@ -41,4 +43,6 @@ pub use naming_client::{MAX_PUBLISHED, NamingClient, NamingError};
 include!("cos_naming.rs");
 #[cfg(feature = "property")]
 include!("cos_property_service.rs");
+#[cfg(feature = "trading")]
+include!("cos_trading.rs");
 include!("implementation_repository.rs");

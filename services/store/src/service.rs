@@ -14,10 +14,12 @@ pub enum Service {
     Activator,
     /// The property service, sets of properties.
     Property,
+    /// The trading service, service types and offers.
+    Trading,
 }
 
 impl Service {
-    pub(crate) const ALL: [Self; 4] = [Self::Naming, Self::Repository, Self::Activator, Self::Property];
+    pub(crate) const ALL: [Self; 5] = [Self::Naming, Self::Repository, Self::Activator, Self::Property, Self::Trading];
 
     /// Its name in headers and commands: `spandrel NAME`.
     #[must_use]
@@ -27,6 +29,7 @@ impl Service {
             Self::Repository => "repository",
             Self::Activator => "activator",
             Self::Property => "property",
+            Self::Trading => "trading",
         }
     }
 
@@ -38,6 +41,7 @@ impl Service {
             Self::Repository => "RepositoryStore",
             Self::Activator => "ActivatorStore",
             Self::Property => "PropertyStore",
+            Self::Trading => "TradingStore",
         }
     }
 
@@ -48,6 +52,7 @@ impl Service {
             Self::Repository => &["definitions", "settings"],
             Self::Activator => &["running", "servers"],
             Self::Property => &["properties", "sets", "settings"],
+            Self::Trading => &["offers", "settings", "types"],
         }
     }
 }
@@ -59,6 +64,7 @@ impl fmt::Display for Service {
             Self::Repository => "the interface repository",
             Self::Activator => "the activator",
             Self::Property => "the property service",
+            Self::Trading => "the trading service",
         })
     }
 }

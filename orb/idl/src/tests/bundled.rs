@@ -17,6 +17,7 @@ fn bundled_stubs_are_up_to_date() {
     // `TypeCode` is of the runtime, and nothing else is used of the module CORBA.
     let without_corba = options().external("orb.idl", "crate::corba").expect("a path");
     bundled("CosPropertyService.idl", "cos_property_service.rs", &without_corba);
+    bundled("CosTrading.idl", "cos_trading.rs", &without_corba);
     bundled("ImplementationRepository.idl", "implementation_repository.rs", &options());
 }
 

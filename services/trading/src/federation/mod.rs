@@ -1,0 +1,77 @@
+//! The traders that a query follows beyond the offers of its own trader.
+
+use std::fmt;
+use std::time::Instant;
+
+use spandrel::services::cos_trading::{FollowOption, Offer, Policy, lookup};
+
+/// A query after the checks of its arguments, as other traders receive it.
+#[derive(Clone, Copy, Debug)]
+pub struct FollowedQuery<'q> {
+    /// The service type that was asked for.
+    pub service_type: &'q str,
+    /// The constraint as text.
+    pub constraint: &'q str,
+    /// The preference as text.
+    pub preference: &'q str,
+    /// All policies of the importer, checked, in their order.
+    pub policies: &'q [Policy],
+    /// The properties that the offers of the result have.
+    pub desired_props: &'q lookup::SpecifiedProps,
+    /// The hops that the query may still go (`hop_count`, bounded by the trader).
+    pub hop_count: u32,
+    /// The follow rule of importer and trader (`link_follow_rule`, bounded by `max_follow_policy`).
+    pub follow: FollowOption,
+    /// The most offers that are of use: `return_card`.
+    pub return_card: u32,
+    /// The number of local offers that match; `if_no_local` follows links for 0.
+    pub local: usize,
+    /// The end of the query's time.
+    pub deadline: Instant,
+}
+
+/// The outcome of a followed query.
+#[derive(Debug, Default)]
+pub struct FollowedOffers {
+    /// Offers of other traders, each of them in its trader's order.
+    pub offers: Vec<Offer>,
+    /// The names of the policies that limited other traders.
+    pub limits_applied: Vec<String>,
+}
+
+/// The links and proxy offers of a trader.
+pub trait Followed: fmt::Debug + Send + Sync {
+    /// Whether a query with this `request_id` has been here before, so that its answer is empty. Notes the id.
+    fn is_repeated(&self, request_id: &[u8]) -> bool;
+
+    /// Passes a query on to linked traders, in parallel, and to the targets of proxy offers.
+    fn follow(&self, query: &FollowedQuery<'_>) -> FollowedOffers;
+
+    /// The ids of proxy offers, in their order.
+    fn proxies(&self) -> Vec<String>;
+
+    /// Whether an id is that of a proxy offer.
+    fn is_proxy(&self, id: &str) -> bool;
+}
+
+/// A trader without links and proxy offers.
+#[derive(Clone, Copy, Debug)]
+pub struct Unlinked;
+
+impl Followed for Unlinked {
+    fn is_repeated(&self, _request_id: &[u8]) -> bool {
+        false
+    }
+
+    fn follow(&self, _query: &FollowedQuery<'_>) -> FollowedOffers {
+        FollowedOffers::default()
+    }
+
+    fn proxies(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn is_proxy(&self, _id: &str) -> bool {
+        false
+    }
+}

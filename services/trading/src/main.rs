@@ -1,0 +1,2 @@
+//! The executable of the trading service.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Tests of the trading service, by sentences of its specification.
