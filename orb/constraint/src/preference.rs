@@ -55,6 +55,13 @@ enum Place {
     Last,
 }
 
+impl Default for Preference {
+    /// `first`: the order in which the offers were found.
+    fn default() -> Self {
+        Self { order: Order::First, steps: Limits::default().steps }
+    }
+}
+
 impl Preference {
     /// Parses a preference; an empty one is `first`. Types are not compared; [`check`](Self::check) does so.
     ///

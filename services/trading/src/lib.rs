@@ -1,8 +1,58 @@
 //! The OMG's trading service (Trading Object Service 1.0, formal/00-06-27): objects that are found by the properties of
 //! their offers.
+//!
+//! [`TradingService::start`] adds a trader to an ORB, and keeps its service types and offers on disk or in memory. The
+//! executable `spandrel-trading` does so in a process of its own.
+//!
+//! # Indices
+//! Offers are indexed by service type, and by each property that is a boolean, a number or a text. A query takes the
+//! index whose access finds the fewest offers: a comparison of a property with a literal, a boolean property alone, or
+//! an `or` of such. The access is counted no further than the best one so far, so that the choice costs no more than the
+//! result. Without an index all offers of the service type and its subtypes are examined, in the time of
+//! [`TradingOptions::query_time`].
+//!
+//! # Decisions
+//! The specification leaves these to the implementation:
+//!
+//! - A masked service type has no new offers: their export is `UnknownServiceType`. It is found by queries.
+//! - The offers of a removed type remain. They are found again when the type is added again.
+//! - Properties that a type does not declare have any type, and are optional and modifiable.
+//! - `search_card` counts the offers whose constraint is evaluated: those that an index excludes do not count.
+//! - Policies with names that the specification does not have are for linked traders.
+//! - `InterfaceTypeMismatch` is raised with [`TradingOptions::checks_interfaces`] alone, and by `add_type` never: the
+//!   repository does not know interfaces.
 #![forbid(unsafe_code)]
 
+mod admin;
+mod attributes;
+mod components;
 pub mod federation;
+mod iterators;
+mod limits;
+mod lookup;
+mod names;
+mod offer;
+mod offers;
+mod plan;
+mod policies;
+mod purge;
+mod query;
+mod register;
+mod repository;
+mod service;
+mod state;
+mod store;
+mod trader;
+mod types;
 
 #[doc(hidden)]
 pub use spandrel;
+
+pub use attributes::Attributes;
+pub use iterators::IteratorOptions;
+pub use limits::Limits;
+pub use offer::{NoDynamicValues, PropertyValues};
+pub use purge::PurgeOptions;
+pub use query::QUERY_TIME;
+pub use service::{ADAPTER, LOOKUP_KEY, STORE_FILE, TradingError, TradingOptions, TradingService};
+pub use store::{StoreError, check_store};

@@ -1,1 +1,8 @@
-//! Tests of the trading service, by sentences of its specification.
+//! Tests of the trading service, by sentences of its specification, over its references and in its process.
+
+mod admin;
+mod durability;
+mod lookup;
+mod register;
+mod support;
+mod types;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
-use spandrel::services::cos_trading::{FollowOption, Offer, Policy, lookup};
+use spandrel::services::cos_trading::{FollowOption, Offer, Policy, Register, lookup, register};
 
 /// A query after the checks of its arguments, as other traders receive it.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,10 @@ pub struct FollowedQuery<'q> {
     pub hop_count: u32,
     /// The follow rule of importer and trader (`link_follow_rule`, bounded by `max_follow_policy`).
     pub follow: FollowOption,
+    /// Whether proxy offers take part (`use_proxy_offers`).
+    pub use_proxy_offers: bool,
+    /// The links to the trader that the query starts at (`starting_trader`); empty for this one.
+    pub starting_trader: &'q [String],
     /// The most offers that are of use: `return_card`.
     pub return_card: u32,
     /// The number of local offers that match; `if_no_local` follows links for 0.
@@ -47,6 +51,9 @@ pub trait Followed: fmt::Debug + Send + Sync {
     /// Passes a query on to linked traders, in parallel, and to the targets of proxy offers.
     fn follow(&self, query: &FollowedQuery<'_>) -> FollowedOffers;
 
+    /// The register of the trader that a path of links leads to; `None` if the first link does not exist.
+    fn resolve(&self, name: &[String]) -> Option<Result<Option<Register>, register::ResolveError>>;
+
     /// The ids of proxy offers, in their order.
     fn proxies(&self) -> Vec<String>;
 
@@ -65,6 +72,10 @@ impl Followed for Unlinked {
 
     fn follow(&self, _query: &FollowedQuery<'_>) -> FollowedOffers {
         FollowedOffers::default()
+    }
+
+    fn resolve(&self, _name: &[String]) -> Option<Result<Option<Register>, register::ResolveError>> {
+        None
     }
 
     fn proxies(&self) -> Vec<String> {

@@ -1,0 +1,31 @@
+//! Bounds of a trader.
+
+use spandrel::{CompletionStatus, SystemException};
+
+/// The most that a trader holds. More is IMP_LIMIT.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// The number of offers (default 10,000,000).
+    pub offers: usize,
+    /// The number of service types (default 100,000).
+    pub types: usize,
+    /// The properties of an offer or a service type, and the supertypes of the latter (default 1,000).
+    pub properties: usize,
+    /// The octets of an offer's names, values and reference (default 1 MiB).
+    pub offer_octets: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { offers: 10_000_000, types: 100_000, properties: 1_000, offer_octets: 1 << 20 }
+    }
+}
+
+/// Checks a bound.
+pub(crate) fn require_at_most(count: usize, bound: usize, counted: &'static str) -> Result<(), SystemException> {
+    if count <= bound {
+        return Ok(());
+    }
+    let detail = move || format!("more than {bound} {counted}");
+    Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail))
+}

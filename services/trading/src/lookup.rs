@@ -1,0 +1,106 @@
+//! The servant of `Lookup`.
+
+use std::time::Instant;
+
+use spandrel::net::sync::Arc;
+use spandrel::services::cos_trading::lookup::{IllegalPreference, QueryError, SpecifiedProps};
+use spandrel::services::cos_trading::{IllegalConstraint, LookupServant, Offer, OfferIterator, Policy};
+use spandrel_constraint::{Constraint, Limits, Preference, ValueType};
+
+use crate::admin::bounded;
+use crate::components::TraderServant;
+use crate::federation::FollowedQuery;
+use crate::policies::QueryPolicies;
+use crate::query::LocalQuery;
+use crate::state::State;
+use crate::trader::{DeclaredTypes, require_names};
+
+impl LookupServant for TraderServant {
+    fn query(
+        &self,
+        service_type: &str,
+        constraint: &str,
+        preference: &str,
+        policies: &[Policy],
+        desired_props: &SpecifiedProps,
+        how_many: u32,
+    ) -> Result<(Vec<Offer>, Option<OfferIterator>, Vec<String>), QueryError> {
+        let trader = &self.0;
+        let deadline = Instant::now() + trader.query_time;
+        let (types, attributes) = trader.shared.read(|state| {
+            let types = declared_types::<QueryError>(state, service_type)?;
+            Ok::<_, QueryError>((types, state.attributes.clone()))
+        })?;
+        let parsed = parse_constraint::<QueryError>(constraint, &types)?;
+        let illegal = || IllegalPreference { pref: preference.to_owned() };
+        let order = Preference::parse(preference, Limits::default()).map_err(|_| illegal())?;
+        order.check(&types).map_err(|_| illegal())?;
+        let values = QueryPolicies::new(policies, &attributes)?;
+        if let SpecifiedProps::PropNames(names) = desired_props {
+            require_names::<QueryError>(names.iter())?;
+        }
+        if values.request_id.as_ref().is_some_and(|id| trader.followed.is_repeated(id)) {
+            return Ok((Vec::new(), None, Vec::new()));
+        }
+        let mut limits_applied = Vec::new();
+        let mut offers = Vec::new();
+        // A query that starts at another trader has no offers of this one.
+        if values.starting_trader.is_empty() {
+            let query = LocalQuery {
+                service_type,
+                constraint: &parsed,
+                preference: &order,
+                policies: &values,
+                dynamic: &*trader.dynamic,
+                deadline,
+            };
+            let local = query.run(&trader.shared);
+            tracing::debug!(service_type, examined = local.examined, found = local.offers.len(), "query");
+            limits_applied.extend(local.limits_applied.into_iter().map(str::to_owned));
+            let result = |offer: &Arc<_>| trader.result_offer(offer, desired_props, deadline);
+            offers = local.offers.iter().map(result).collect();
+        }
+        let followed = trader.followed.follow(&FollowedQuery {
+            service_type,
+            constraint,
+            preference,
+            policies,
+            desired_props,
+            hop_count: values.hop_count,
+            follow: values.follow,
+            use_proxy_offers: values.use_proxy_offers,
+            starting_trader: &values.starting_trader,
+            return_card: values.return_card,
+            local: offers.len(),
+            deadline,
+        });
+        offers.extend(followed.offers);
+        offers.truncate(bounded(values.return_card));
+        for name in followed.limits_applied {
+            if !limits_applied.contains(&name) {
+                limits_applied.push(name);
+            }
+        }
+        let (first, iterator) = trader.iterators.offers(offers, bounded(how_many), bounded(attributes.max_list))?;
+        Ok((first, iterator, limits_applied))
+    }
+}
+
+/// The types of all properties of a service type.
+pub(crate) fn declared_types<E>(state: &State, service_type: &str) -> Result<DeclaredTypes, E>
+where
+    E: From<spandrel::services::cos_trading::IllegalServiceType>
+        + From<spandrel::services::cos_trading::UnknownServiceType>,
+{
+    let full = state.types.full(state.types.find::<E>(service_type)?);
+    let props = full.props.into_iter();
+    Ok(DeclaredTypes(props.map(|prop| (prop.name, ValueType::from_type_code(&prop.value_type))).collect()))
+}
+
+/// Parses and checks a constraint.
+pub(crate) fn parse_constraint<E: From<IllegalConstraint>>(text: &str, types: &DeclaredTypes) -> Result<Constraint, E> {
+    let illegal = || IllegalConstraint { constr: text.to_owned() };
+    let constraint = Constraint::parse(text, Limits::default()).map_err(|_| illegal())?;
+    constraint.check(types).map_err(|_| illegal())?;
+    Ok(constraint)
+}
