@@ -2,6 +2,7 @@
 
 mod admin;
 mod durability;
+mod executable;
 mod lookup;
 mod register;
 mod support;

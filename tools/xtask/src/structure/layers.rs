@@ -61,6 +61,7 @@ const LAYERS: &[Layer] = &[
             "proxy",
             "activator",
             "repository",
+            "trading",
             "property",
             "naming",
             "store",
