@@ -107,6 +107,15 @@ impl Preference {
         self.order == Order::First
     }
 
+    /// The expression of `min`, `max` and `with`, for the properties that it uses.
+    #[must_use]
+    pub fn expression(&self) -> Option<&Expression> {
+        match &self.order {
+            Order::Min(expression) | Order::Max(expression) | Order::With(expression) => Some(expression),
+            Order::Random | Order::First => None,
+        }
+    }
+
     /// The place of an offer with these properties. `random` gives a new random number; only `random` calls it.
     ///
     /// All ranks of `first` are equal: a stable sort keeps the offers in the order in which they were found.

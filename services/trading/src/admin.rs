@@ -4,6 +4,7 @@ use spandrel::services::cos_trading::{AdminServant, FollowOption, OfferIdIterato
 use spandrel::{CompletionStatus, SystemException};
 
 use crate::components::TraderServant;
+use crate::federation::Followed as _;
 use crate::limits::require_at_most;
 use crate::trader::Trader;
 

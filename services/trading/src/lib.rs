@@ -26,9 +26,11 @@
 mod admin;
 mod attributes;
 mod components;
+pub mod dynamic;
 pub mod federation;
 mod iterators;
 mod limits;
+mod links;
 mod lookup;
 mod names;
 mod offer;
@@ -44,6 +46,7 @@ mod state;
 mod store;
 mod trader;
 mod types;
+mod wait;
 
 #[doc(hidden)]
 pub use spandrel;
@@ -51,7 +54,6 @@ pub use spandrel;
 pub use attributes::Attributes;
 pub use iterators::IteratorOptions;
 pub use limits::Limits;
-pub use offer::{NoDynamicValues, PropertyValues};
 pub use purge::PurgeOptions;
 pub use query::QUERY_TIME;
 pub use service::{ADAPTER, LOOKUP_KEY, STORE_FILE, TradingError, TradingOptions, TradingService};

@@ -3,13 +3,16 @@
 use std::time::Instant;
 
 use spandrel::net::sync::Arc;
-use spandrel::services::cos_trading::lookup::{IllegalPreference, QueryError, SpecifiedProps};
+use spandrel::services::cos_trading::lookup::{IllegalPreference, InvalidPolicyValue, QueryError, SpecifiedProps};
 use spandrel::services::cos_trading::{IllegalConstraint, LookupServant, Offer, OfferIterator, Policy};
 use spandrel_constraint::{Constraint, Limits, Preference, ValueType};
 
 use crate::admin::bounded;
 use crate::components::TraderServant;
-use crate::federation::FollowedQuery;
+use crate::dynamic::{DYNAMIC_EVALUATIONS, DynamicValues};
+use crate::federation::follow::{merge, requested_properties, retain_wanted};
+use crate::federation::requests::MAX_REQUEST_ID;
+use crate::federation::{Followed as _, FollowedQuery};
 use crate::policies::QueryPolicies;
 use crate::query::LocalQuery;
 use crate::state::State;
@@ -39,9 +42,23 @@ impl LookupServant for TraderServant {
         if let SpecifiedProps::PropNames(names) = desired_props {
             require_names::<QueryError>(names.iter())?;
         }
+        let invalid = |name: &str| {
+            let policy = policies.iter().find(|policy| policy.name == name);
+            QueryError::from(InvalidPolicyValue { the_policy: policy.cloned().unwrap_or_default() })
+        };
+        if values.request_id.as_ref().is_some_and(|id| id.len() > MAX_REQUEST_ID) {
+            return Err(invalid("request_id"));
+        }
         if values.request_id.as_ref().is_some_and(|id| trader.followed.is_repeated(id)) {
             return Ok((Vec::new(), None, Vec::new()));
         }
+        if values.starting_trader.first().is_some_and(|first| trader.followed.links.get(first).is_none()) {
+            return Err(invalid("starting_trader"));
+        }
+        let dynamic = DynamicValues::new(trader.dynamic, deadline);
+        // The preference orders the offers of several traders by their properties.
+        let has_links = !trader.followed.links.is_empty();
+        let shown = if has_links { requested_properties(desired_props, &order) } else { desired_props.clone() };
         let mut limits_applied = Vec::new();
         let mut offers = Vec::new();
         // A query that starts at another trader has no offers of this one.
@@ -51,13 +68,13 @@ impl LookupServant for TraderServant {
                 constraint: &parsed,
                 preference: &order,
                 policies: &values,
-                dynamic: &*trader.dynamic,
+                dynamic: &dynamic,
                 deadline,
             };
             let local = query.run(&trader.shared);
             tracing::debug!(service_type, examined = local.examined, found = local.offers.len(), "query");
             limits_applied.extend(local.limits_applied.into_iter().map(str::to_owned));
-            let result = |offer: &Arc<_>| trader.result_offer(offer, desired_props, deadline);
+            let result = |offer: &Arc<_>| trader.result_offer(offer, &shown, &dynamic, deadline);
             offers = local.offers.iter().map(result).collect();
         }
         let followed = trader.followed.follow(&FollowedQuery {
@@ -74,8 +91,14 @@ impl LookupServant for TraderServant {
             local: offers.len(),
             deadline,
         });
-        offers.extend(followed.offers);
-        offers.truncate(bounded(values.return_card));
+        if has_links {
+            let most = bounded(values.return_card);
+            offers = merge(vec![offers, followed.offers], &order, most, || fastrand::u64(..));
+            retain_wanted(desired_props, &mut offers);
+        }
+        if dynamic.is_limited() {
+            limits_applied.push(DYNAMIC_EVALUATIONS.to_owned());
+        }
         for name in followed.limits_applied {
             if !limits_applied.contains(&name) {
                 limits_applied.push(name);

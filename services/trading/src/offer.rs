@@ -39,20 +39,10 @@ pub(crate) fn dynamic(value: &Any) -> Option<DynamicProp> {
 }
 
 /// The evaluation of dynamic properties for one query.
-pub trait PropertyValues: fmt::Debug + Send + Sync {
+pub(crate) trait PropertyValues: fmt::Debug + Send + Sync {
     /// The value of a dynamic property of the offer with this number; `None` if the evaluation fails, takes longer than
     /// its time limit or ends after the deadline of the query.
     fn value(&self, offer: u64, name: &str, property: &DynamicProp, deadline: Instant) -> Option<Any>;
-}
-
-/// Each evaluation fails.
-#[derive(Clone, Copy, Debug)]
-pub struct NoDynamicValues;
-
-impl PropertyValues for NoDynamicValues {
-    fn value(&self, _offer: u64, _name: &str, _property: &DynamicProp, _deadline: Instant) -> Option<Any> {
-        None
-    }
 }
 
 /// The properties of an offer for one query. Values are decoded and evaluated when an expression needs them.

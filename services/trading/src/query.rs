@@ -6,7 +6,8 @@ use std::time::Instant;
 use spandrel::net::sync::Arc;
 use spandrel_constraint::{Constraint, Preference, Rank};
 
-use crate::offer::{OfferValues, PropertyValues, StoredOffer};
+use crate::dynamic::{DynamicValues, NeededValues};
+use crate::offer::{OfferValues, StoredOffer};
 use crate::plan;
 use crate::policies::QueryPolicies;
 use crate::state::SharedState;
@@ -28,7 +29,7 @@ pub(crate) struct LocalQuery<'q> {
     pub(crate) constraint: &'q Constraint,
     pub(crate) preference: &'q Preference,
     pub(crate) policies: &'q QueryPolicies,
-    pub(crate) dynamic: &'q dyn PropertyValues,
+    pub(crate) dynamic: &'q DynamicValues,
     pub(crate) deadline: Instant,
 }
 
@@ -90,6 +91,7 @@ impl LocalQuery<'_> {
             if page.is_empty() {
                 break;
             }
+            self.evaluate_dynamic_properties(&page);
             for offer in page {
                 if !self.is_considered(&offer, shared) {
                     continue;
@@ -141,6 +143,21 @@ impl LocalQuery<'_> {
                 None => Candidates::Types(service_types.into(), None),
             }
         })
+    }
+
+    /// Evaluates the dynamic properties of offers that constraint and preference need first, at the same time.
+    fn evaluate_dynamic_properties(&self, page: &[Arc<StoredOffer>]) {
+        if !self.policies.use_dynamic_properties {
+            return;
+        }
+        let needed = NeededValues::default();
+        for offer in page.iter().filter(|offer| offer.has_dynamic_property()) {
+            let values = OfferValues { offer, dynamic: &needed, deadline: self.deadline };
+            if self.constraint.matches(&values) == Ok(true) {
+                self.preference.rank(&values, || 0);
+            }
+        }
+        self.dynamic.evaluate(needed.take());
     }
 
     /// Whether the policies admit an offer.

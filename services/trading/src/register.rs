@@ -16,6 +16,8 @@ use spandrel::{CompletionStatus, ObjectRef, SystemException};
 use spandrel_constraint::Preference;
 
 use crate::components::TraderServant;
+use crate::dynamic::DynamicValues;
+use crate::federation::Followed as _;
 use crate::limits::{Limits, require_at_most};
 use crate::lookup::{declared_types, parse_constraint};
 use crate::offer::{StoredOffer, dynamic, is_dynamic};
@@ -161,7 +163,7 @@ impl RegisterServant for TraderServant {
             constraint: &parsed,
             preference: &order,
             policies: &policies,
-            dynamic: &*trader.dynamic,
+            dynamic: &DynamicValues::new(trader.dynamic, std::time::Instant::now() + trader.query_time),
             deadline: std::time::Instant::now() + trader.query_time,
         };
         let found = query.run(&trader.shared);

@@ -7,16 +7,17 @@ use std::time::Duration;
 use spandrel::net::sync::{Arc, Mutex};
 use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError, WaitForCompletion};
 use spandrel::server::Servant;
-use spandrel::services::cos_trading::{AdminSkeleton, LookupSkeleton, RegisterSkeleton};
+use spandrel::services::cos_trading::{AdminSkeleton, LinkSkeleton, LookupSkeleton, RegisterSkeleton};
 use spandrel::services::cos_trading_repos::ServiceTypeRepositorySkeleton;
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
 use spandrel_store::{Administration, Service, Storage};
 
 use crate::components::TraderServant;
-use crate::federation::{Followed, Unlinked};
+use crate::dynamic::DynamicOptions;
+use crate::federation::linked::{LinkOptions, LinkedTraders};
 use crate::iterators::{IteratorOptions, Iterators};
 use crate::limits::Limits;
-use crate::offer::{NoDynamicValues, PropertyValues};
+use crate::links::{StoredLinks, follow_settings, restore};
 use crate::purge::{PurgeOptions, Purger};
 use crate::state::{SharedState, State};
 use crate::store::{Store, StoreError};
@@ -34,6 +35,7 @@ pub const LOOKUP_KEY: &str = "TradingService";
 
 /// The keys of the other interfaces.
 const REGISTER_KEY: &str = "TradingRegister";
+const LINK_KEY: &str = "TradingLink";
 const ADMIN_KEY: &str = "TradingAdmin";
 const TYPES_KEY: &str = "TradingServiceTypes";
 
@@ -54,10 +56,10 @@ pub struct TradingOptions {
     pub checks_interfaces: bool,
     /// The withdrawal of offers whose object is gone (default none).
     pub purge: Option<PurgeOptions>,
-    /// The links and proxy offers.
-    pub followed: Arc<dyn Followed>,
-    /// The evaluation of dynamic properties.
-    pub dynamic: Arc<dyn PropertyValues>,
+    /// The bounds of links.
+    pub links: LinkOptions,
+    /// The bounds of the evaluation of dynamic properties.
+    pub dynamic: DynamicOptions,
     /// The storage of the state, instead of the file in `data`. For tests of failures.
     pub storage: Option<Storage>,
 }
@@ -71,8 +73,8 @@ impl Default for TradingOptions {
             query_time: Duration::from_secs(2),
             checks_interfaces: false,
             purge: None,
-            followed: Arc::new(Unlinked),
-            dynamic: Arc::new(NoDynamicValues),
+            links: LinkOptions::default(),
+            dynamic: DynamicOptions::default(),
             storage: None,
         }
     }
@@ -148,21 +150,27 @@ impl TradingService {
     /// A store that cannot be opened, an ORB that cannot listen or has a trading service already.
     pub fn start(orb: &Orb, options: TradingOptions) -> Result<Self, TradingError> {
         let file = options.data.as_ref().map(|folder| Storage::file(folder.join(STORE_FILE)));
-        let (store, state) = match options.storage.or(file).map(Store::open).transpose()? {
-            Some((store, state)) => (Some(Arc::new(Mutex::new(store))), state),
-            None => (None, State::default()),
-        };
+        let (store, mut state) =
+            match options.storage.or(file).map(|storage| Store::open(storage, Some(orb))).transpose()? {
+                Some((store, state)) => (Some(Arc::new(Mutex::new(store))), state),
+                None => (None, State::default()),
+            };
+        let stored_links = std::mem::take(&mut state.stored_links);
         let lifespan = if store.is_some() { LifespanPolicy::Persistent } else { LifespanPolicy::Transient };
         let policies = [lifespan.into(), IdAssignmentPolicy::UserId.into()];
         let adapter = Poa::root(orb)?.create_poa(ADAPTER, None, policies)?;
+        let shared = Arc::new(SharedState::new(state, store.clone()));
+        let stored = Arc::new(StoredLinks(Arc::clone(&shared)));
+        let followed = LinkedTraders::new(options.links, Some(stored), follow_settings(&shared));
+        restore(&followed.links, stored_links, orb);
         let trader = Arc::new(Trader {
             orb: orb.clone(),
-            shared: SharedState::new(state, store.clone()),
+            shared,
             iterators: Iterators::new(&adapter, options.iterators)?,
             limits: options.limits,
             query_time: options.query_time,
             checks_interfaces: options.checks_interfaces,
-            followed: options.followed,
+            followed,
             dynamic: options.dynamic,
             components: OnceLock::new(),
         });
@@ -177,11 +185,12 @@ impl TradingService {
         let lookup = serve(LOOKUP_KEY, Arc::new(LookupSkeleton::new(servant.clone())))?;
         let register = serve(REGISTER_KEY, Arc::new(RegisterSkeleton::new(servant.clone())))?;
         let admin = serve(ADMIN_KEY, Arc::new(AdminSkeleton::new(servant.clone())))?;
-        let types = serve(TYPES_KEY, Arc::new(ServiceTypeRepositorySkeleton::new(servant)))?;
+        let types = serve(TYPES_KEY, Arc::new(ServiceTypeRepositorySkeleton::new(servant.clone())))?;
+        let link = serve(LINK_KEY, Arc::new(LinkSkeleton::new(servant)))?;
         let components = Components {
             lookup: Some(lookup.unchecked_narrow()),
             register: Some(register.unchecked_narrow()),
-            link: None,
+            link: Some(link.unchecked_narrow()),
             proxy: None,
             admin: Some(admin.unchecked_narrow()),
             type_repository: Some(types),
@@ -223,7 +232,7 @@ impl TradingService {
     /// Those of the adapter's destruction.
     pub fn stop(self) -> Result<(), TradingError> {
         drop((self.purger, self.administration));
-        for key in [LOOKUP_KEY, REGISTER_KEY, ADMIN_KEY, TYPES_KEY] {
+        for key in [LOOKUP_KEY, REGISTER_KEY, LINK_KEY, ADMIN_KEY, TYPES_KEY] {
             self.orb.remove_object_key_alias(key);
         }
         Ok(self.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)?)

@@ -6,7 +6,9 @@
 use std::collections::HashSet;
 
 use spandrel::net::sync::{Arc, Mutex, RwLock};
+use spandrel::services::cos_trading::FollowOption;
 use spandrel::services::cos_trading_repos::service_type_repository::TypeStruct;
+use spandrel::types::Ior;
 use spandrel::{CompletionStatus, SystemException};
 use spandrel_store::GroupCommit;
 
@@ -19,6 +21,8 @@ use crate::types::ServiceTypes;
 /// The types, offers and attributes of a trader.
 #[derive(Debug, Default)]
 pub(crate) struct State {
+    /// The links of the store, until the trader takes them.
+    pub(crate) stored_links: Vec<(String, LinkFields)>,
     pub(crate) types: ServiceTypes,
     pub(crate) offers: Offers,
     pub(crate) attributes: Attributes,
@@ -33,10 +37,26 @@ pub(crate) struct State {
 /// A replacement of one part of the state.
 #[derive(Debug)]
 pub(crate) enum Edit {
-    Offer { number: u64, expected: Option<Arc<StoredOffer>>, new: Option<Arc<StoredOffer>> },
-    Type { name: String, expected: Option<Arc<TypeStruct>>, new: Option<Arc<TypeStruct>> },
+    Offer {
+        number: u64,
+        expected: Option<Arc<StoredOffer>>,
+        new: Option<Arc<StoredOffer>>,
+    },
+    Type {
+        name: String,
+        expected: Option<Arc<TypeStruct>>,
+        new: Option<Arc<TypeStruct>>,
+    },
     Attributes(Attributes),
+    /// A link; the trader keeps links beside its state.
+    Link {
+        name: String,
+        new: Option<LinkFields>,
+    },
 }
+
+/// A link as it is stored: the target and the rules.
+pub(crate) type LinkFields = (Ior, FollowOption, FollowOption);
 
 /// The part of the state that an edit replaces.
 #[derive(Eq, Hash, PartialEq)]
@@ -44,6 +64,7 @@ enum Part {
     Offer(u64),
     Type(String),
     Attributes,
+    Link(String),
 }
 
 impl Edit {
@@ -52,6 +73,7 @@ impl Edit {
             Self::Offer { number, .. } => Part::Offer(*number),
             Self::Type { name, .. } => Part::Type(name.clone()),
             Self::Attributes(_) => Part::Attributes,
+            Self::Link { name, .. } => Part::Link(name.clone()),
         }
     }
 
@@ -67,7 +89,7 @@ impl Edit {
         match self {
             Self::Offer { number, expected, .. } => same(expected.as_ref(), state.offers.get(*number)),
             Self::Type { name, expected, .. } => same(expected.as_ref(), state.types.get(name)),
-            Self::Attributes(_) => true,
+            Self::Attributes(_) | Self::Link { .. } => true,
         }
     }
 
@@ -76,6 +98,7 @@ impl Edit {
             Self::Offer { number, new, .. } => state.offers.set(number, new),
             Self::Type { name, new, .. } => state.types.set(&name, new),
             Self::Attributes(attributes) => state.attributes = attributes,
+            Self::Link { .. } => {}
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+use spandrel::Orb;
 use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, from_octets, to_octets};
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_trading::Property;
@@ -16,6 +17,7 @@ use crate::state::{Edit, State};
 
 const OFFERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("offers");
 const TYPES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("types");
+const LINKS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("links");
 /// `attributes`; `counters`: the numbers of the next offer and the next type, and the random part of offer ids.
 const SETTINGS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("settings");
 /// The memory for pages, in octets. All records are read once, at the start.
@@ -27,6 +29,7 @@ fn create(transaction: &WriteTransaction) -> Result<(), redb::Error> {
     transaction.open_table(OFFERS)?;
     transaction.open_table(TYPES)?;
     transaction.open_table(SETTINGS)?;
+    transaction.open_table(LINKS)?;
     Ok(())
 }
 
@@ -37,7 +40,8 @@ fn convert(_: &WriteTransaction, _: &Storage) -> Result<(), OpenCause> {
 fn copy(reading: &ReadTransaction, copy: &WriteTransaction) -> Result<(), redb::Error> {
     copy_table(OFFERS, reading, copy)?;
     copy_table(TYPES, reading, copy)?;
-    copy_table(SETTINGS, reading, copy)
+    copy_table(SETTINGS, reading, copy)?;
+    copy_table(LINKS, reading, copy)
 }
 
 /// The form of a record: the same on each machine, with all characters.
@@ -68,6 +72,7 @@ enum Record {
     Offer(u64, Option<Vec<u8>>),
     Type(String, Option<Vec<u8>>),
     Setting(&'static str, Vec<u8>),
+    Link(String, Option<Vec<u8>>),
 }
 
 /// The database file of a trader.
@@ -76,11 +81,17 @@ pub(crate) struct Store(StoreFile);
 
 impl Store {
     /// Opens the file, or creates it, and reads the whole state.
-    pub(crate) fn open(storage: Storage) -> Result<(Self, State), StoreError> {
+    /// References in properties are those of the ORB; without one, they are only verified.
+    pub(crate) fn open(storage: Storage, orb: Option<&Orb>) -> Result<(Self, State), StoreError> {
+        let form = || match orb {
+            Some(orb) => form().binder(orb),
+            None => form(),
+        };
         let mut file = StoreFile::open(storage, &LAYOUT, CACHE)?;
         type Octets = Vec<u8>;
-        type Records = (Vec<(u64, Octets)>, Vec<(String, Octets)>, Option<Octets>, Option<Octets>);
-        let (offers, types, attributes, counters): Records = file.read(|reading| {
+        type Named = Vec<(String, Octets)>;
+        type Records = (Vec<(u64, Octets)>, Named, Named, Option<Octets>, Option<Octets>);
+        let (offers, types, links, attributes, counters): Records = file.read(|reading| {
             let mut offers = Vec::new();
             for record in reading.open_table(OFFERS)?.iter()? {
                 let (number, octets) = record?;
@@ -91,9 +102,14 @@ impl Store {
                 let (name, octets) = record?;
                 types.push((name.value().to_owned(), octets.value().to_vec()));
             }
+            let mut links = Vec::new();
+            for record in reading.open_table(LINKS)?.iter()? {
+                let (name, octets) = record?;
+                links.push((name.value().to_owned(), octets.value().to_vec()));
+            }
             let settings = reading.open_table(SETTINGS)?;
             let setting = |name| Ok::<_, redb::Error>(settings.get(name)?.map(|octets| octets.value().to_vec()));
-            Ok((offers, types, setting("attributes")?, setting("counters")?))
+            Ok((offers, types, links, setting("attributes")?, setting("counters")?))
         })?;
         let damaged = |text: String| file.storage().error(OpenCause::Contents(text));
         let mut state = State::default();
@@ -101,6 +117,10 @@ impl Store {
             let service_type: TypeStruct =
                 from_octets(&octets, &form()).map_err(|error| damaged(format!("service type {name}: {error}")))?;
             state.types.set(&name, Some(Arc::new(service_type)));
+        }
+        for (name, octets) in links {
+            let fields = from_octets(&octets, &form()).map_err(|error| damaged(format!("link {name}: {error}")))?;
+            state.stored_links.push((name, fields));
         }
         let mut names: std::collections::HashMap<String, Arc<str>> = std::collections::HashMap::new();
         for (number, octets) in offers {
@@ -142,6 +162,10 @@ impl Store {
                     let octets = new.as_ref().map(|service_type| to_octets(&**service_type, &form()));
                     Record::Type(name.clone(), octets.transpose().map_err(failed)?)
                 }
+                Edit::Link { name, new } => {
+                    let octets = new.as_ref().map(|fields| to_octets(fields, &form()));
+                    Record::Link(name.clone(), octets.transpose().map_err(failed)?)
+                }
                 Edit::Attributes(attributes) => {
                     Record::Setting("attributes", to_octets(&attributes.fields(), &form()).map_err(failed)?)
                 }
@@ -151,12 +175,15 @@ impl Store {
             let mut offers = writing.open_table(OFFERS)?;
             let mut types = writing.open_table(TYPES)?;
             let mut settings = writing.open_table(SETTINGS)?;
+            let mut links = writing.open_table(LINKS)?;
             for record in &records {
                 match record {
                     Record::Offer(number, Some(octets)) => _ = offers.insert(number, &**octets)?,
                     Record::Offer(number, None) => _ = offers.remove(number)?,
                     Record::Type(name, Some(octets)) => _ = types.insert(&**name, &**octets)?,
                     Record::Type(name, None) => _ = types.remove(&**name)?,
+                    Record::Link(name, Some(octets)) => _ = links.insert(&**name, &**octets)?,
+                    Record::Link(name, None) => _ = links.remove(&**name)?,
                     Record::Setting(name, octets) => _ = settings.insert(*name, &**octets)?,
                 }
             }
@@ -189,6 +216,6 @@ pub(crate) enum StoreFailure {
 /// # Errors
 /// A file that cannot be read, is in use, is damaged, or is the store of another service or version.
 pub fn check_store(file: &Path) -> Result<(usize, usize), StoreError> {
-    let (_, state) = Store::open(Storage::read_only(file))?;
+    let (_, state) = Store::open(Storage::read_only(file), None)?;
     Ok((state.types.len(), state.offers.len()))
 }

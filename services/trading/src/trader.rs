@@ -10,24 +10,25 @@ use spandrel::services::cos_trading::{
 use spandrel::{ObjectRef, Orb};
 use spandrel_constraint::{PropertyTypes, ValueType};
 
-use crate::federation::Followed;
+use crate::dynamic::{DynamicOptions, DynamicValues};
+use crate::federation::linked::LinkedTraders;
 use crate::iterators::Iterators;
 use crate::limits::Limits;
 use crate::names::require_property;
-use crate::offer::{OfferValues, PropertyValues, StoredOffer};
+use crate::offer::{OfferValues, StoredOffer};
 use crate::state::{SharedState, State};
 
 /// The parts of a trader.
 #[derive(Debug)]
 pub(crate) struct Trader {
     pub(crate) orb: Orb,
-    pub(crate) shared: SharedState,
+    pub(crate) shared: Arc<SharedState>,
     pub(crate) iterators: Arc<Iterators>,
     pub(crate) limits: Limits,
     pub(crate) query_time: Duration,
     pub(crate) checks_interfaces: bool,
-    pub(crate) followed: Arc<dyn Followed>,
-    pub(crate) dynamic: Arc<dyn PropertyValues>,
+    pub(crate) followed: LinkedTraders,
+    pub(crate) dynamic: DynamicOptions,
     pub(crate) components: OnceLock<Components>,
 }
 
@@ -48,9 +49,10 @@ impl Trader {
         &self,
         offer: &StoredOffer,
         desired: &lookup::SpecifiedProps,
+        dynamic: &DynamicValues,
         deadline: Instant,
     ) -> Offer {
-        let values = OfferValues { offer, dynamic: &*self.dynamic, deadline };
+        let values = OfferValues { offer, dynamic, deadline };
         let property = |name: &String| Some(Property { name: name.clone(), value: values.any(name)? });
         let properties = match desired {
             lookup::SpecifiedProps::PropNames(names) => names.iter().filter_map(property).collect(),

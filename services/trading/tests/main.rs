@@ -2,8 +2,13 @@
 
 mod admin;
 mod durability;
+mod dynamic;
 mod executable;
+mod federation;
+mod hostile;
+mod linked;
 mod lookup;
+mod omniorb;
 mod register;
 mod support;
 mod types;

@@ -1,5 +1,12 @@
 //! The traders that a query follows beyond the offers of its own trader.
 
+pub mod follow;
+pub mod linked;
+pub mod links;
+pub mod recipe;
+pub mod requests;
+pub mod rules;
+
 use std::fmt;
 use std::time::Instant;
 
@@ -59,30 +66,4 @@ pub trait Followed: fmt::Debug + Send + Sync {
 
     /// Whether an id is that of a proxy offer.
     fn is_proxy(&self, id: &str) -> bool;
-}
-
-/// A trader without links and proxy offers.
-#[derive(Clone, Copy, Debug)]
-pub struct Unlinked;
-
-impl Followed for Unlinked {
-    fn is_repeated(&self, _request_id: &[u8]) -> bool {
-        false
-    }
-
-    fn follow(&self, _query: &FollowedQuery<'_>) -> FollowedOffers {
-        FollowedOffers::default()
-    }
-
-    fn resolve(&self, _name: &[String]) -> Option<Result<Option<Register>, register::ResolveError>> {
-        None
-    }
-
-    fn proxies(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn is_proxy(&self, _id: &str) -> bool {
-        false
-    }
 }

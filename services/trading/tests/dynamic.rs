@@ -1,0 +1,169 @@
+//! Dynamic properties: parallel evaluation, time limits, failures and bounds.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use spandrel::services::cos_trading_dynamic::{
+    DpEvalFailure, DynamicProp, DynamicPropEvalServant, DynamicPropEvalSkeleton, dynamic_prop_eval::EvalDpError,
+};
+use spandrel::types::{Any, TypeCode};
+use spandrel::{Endpoint, Orb, Poa};
+use spandrel_test_support::TEST_TIMEOUT;
+
+use spandrel_trading::dynamic::{DynamicOptions, DynamicValues, Evaluation};
+
+/// An evaluator whose answer depends on the name of the property.
+#[derive(Debug)]
+struct Evaluator {
+    calls: AtomicUsize,
+    /// The calls for `together` that run at once.
+    together: Barrier,
+    /// Whether evaluations that hang end.
+    ends: Mutex<bool>,
+    ended: Condvar,
+}
+
+impl DynamicPropEvalServant for Evaluator {
+    fn eval_dp(&self, name: &str, returned_type: &TypeCode, extra_info: &Any) -> Result<Any, EvalDpError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        match name {
+            "together" => {
+                self.together.wait();
+            }
+            "hangs" => drop(self.ended.wait_while(self.ends.lock().unwrap(), |ends| !*ends).unwrap()),
+            "fails" => {
+                let raised = DpEvalFailure {
+                    name: name.to_owned(),
+                    returned_type: returned_type.clone(),
+                    extra_info: extra_info.clone(),
+                };
+                return Err(EvalDpError::DpEvalFailure(raised));
+            }
+            "other" => return Ok(Any::new("text").unwrap()),
+            _ => {}
+        }
+        Ok(Any::new(7_i32).unwrap())
+    }
+}
+
+struct Fixture {
+    orb: Orb,
+    servant: Arc<Evaluator>,
+    property: DynamicProp,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+        let poa = Poa::root(&orb).unwrap();
+        poa.the_poa_manager().activate().unwrap();
+        let servant = Arc::new(Evaluator {
+            calls: AtomicUsize::new(0),
+            together: Barrier::new(3),
+            ends: Mutex::new(false),
+            ended: Condvar::new(),
+        });
+        let skeleton = DynamicPropEvalSkeleton::new(Arc::clone(&servant));
+        let id = poa.activate_object(spandrel::net::sync::Arc::new(skeleton)).unwrap();
+        let object = poa.id_to_reference(&id).unwrap();
+        let property = DynamicProp {
+            eval_if: Some(object.unchecked_narrow()),
+            returned_type: TypeCode::LONG,
+            extra_info: Any::new("x").unwrap(),
+        };
+        Self { orb, servant, property }
+    }
+
+    fn evaluation(&self, offer: u64, name: &str) -> Evaluation {
+        Evaluation { offer, name: name.to_owned(), property: self.property.clone() }
+    }
+
+    fn calls(&self) -> usize {
+        self.servant.calls.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        *self.servant.ends.lock().unwrap() = true;
+        self.servant.ended.notify_all();
+        _ = self.orb.shutdown();
+    }
+}
+
+fn long(value: Option<Any>) -> Option<i32> {
+    value.map(|value| value.extract().unwrap())
+}
+
+#[test]
+fn a_value_is_evaluated_once_for_each_offer() {
+    let fixture = Fixture::new();
+    let values = DynamicValues::new(DynamicOptions::default(), Instant::now() + TEST_TIMEOUT);
+    for _ in 0..3 {
+        assert_eq!(long(values.evaluated(&fixture.evaluation(1, "queue"))), Some(7));
+    }
+    assert_eq!(fixture.calls(), 1);
+    assert_eq!(long(values.evaluated(&fixture.evaluation(2, "queue"))), Some(7));
+    values.evaluate([fixture.evaluation(3, "queue"), fixture.evaluation(3, "queue")]);
+    assert_eq!((fixture.calls(), values.evaluations()), (3, 3));
+}
+
+// Each evaluation waits for the others, so that one after the other would exceed the time limit.
+#[test]
+fn values_of_several_offers_are_evaluated_at_the_same_time() {
+    let fixture = Fixture::new();
+    let values = DynamicValues::new(
+        DynamicOptions { time_limit: TEST_TIMEOUT, ..DynamicOptions::default() },
+        Instant::now() + TEST_TIMEOUT,
+    );
+    values.evaluate((0..3).map(|offer| fixture.evaluation(offer, "together")));
+    for offer in 0..3 {
+        assert_eq!(long(values.evaluated(&fixture.evaluation(offer, "together"))), Some(7));
+    }
+    assert_eq!(fixture.calls(), 3);
+}
+
+#[test]
+fn a_property_that_fails_or_has_another_type_does_not_exist() {
+    let fixture = Fixture::new();
+    let values = DynamicValues::new(DynamicOptions::default(), Instant::now() + TEST_TIMEOUT);
+    assert_eq!(values.evaluated(&fixture.evaluation(1, "fails")), None);
+    assert_eq!(values.evaluated(&fixture.evaluation(1, "other")), None);
+    assert_eq!(long(values.evaluated(&fixture.evaluation(1, "queue"))), Some(7), "the evaluator is called again");
+    let nil = DynamicProp { eval_if: None, ..fixture.property.clone() };
+    assert_eq!(values.evaluated(&Evaluation { property: nil, ..fixture.evaluation(1, "nil") }), None);
+}
+
+#[test]
+fn an_evaluator_that_hangs_costs_one_time_limit() {
+    let fixture = Fixture::new();
+    let time_limit = Duration::from_millis(100);
+    let values =
+        DynamicValues::new(DynamicOptions { time_limit, ..DynamicOptions::default() }, Instant::now() + TEST_TIMEOUT);
+    assert_eq!(values.evaluated(&fixture.evaluation(1, "hangs")), None);
+    for offer in 2..1_000 {
+        assert_eq!(values.evaluated(&fixture.evaluation(offer, "queue")), None);
+    }
+    assert_eq!(values.evaluations(), 1);
+    assert!(!values.is_limited());
+}
+
+#[test]
+fn a_query_has_a_number_of_evaluations() {
+    let fixture = Fixture::new();
+    let values =
+        DynamicValues::new(DynamicOptions { limit: 2, ..DynamicOptions::default() }, Instant::now() + TEST_TIMEOUT);
+    values.evaluate((0..5).map(|offer| fixture.evaluation(offer, "queue")));
+    assert_eq!((fixture.calls(), values.is_limited()), (2, true));
+    assert_eq!(long(values.evaluated(&fixture.evaluation(0, "queue"))), Some(7));
+    assert_eq!(long(values.evaluated(&fixture.evaluation(4, "queue"))), None);
+}
+
+#[test]
+fn no_value_is_evaluated_after_the_end_of_the_query() {
+    let fixture = Fixture::new();
+    let values = DynamicValues::new(DynamicOptions::default(), Instant::now());
+    assert_eq!(values.evaluated(&fixture.evaluation(1, "queue")), None);
+    assert_eq!(fixture.calls(), 0);
+}
