@@ -28,6 +28,7 @@ mod orb_args;
 mod peer;
 mod ping;
 mod soak;
+mod trade;
 mod ttcp;
 mod watch;
 
@@ -62,6 +63,7 @@ enum Command {
     Bind(naming::BindArgs),
     Unbind(naming::UnbindArgs),
     Watch(watch::Args),
+    Trade(trade::Args),
     Dump(dump::Args),
     Idl(idl::Args),
     Options(options::Args),
@@ -124,6 +126,7 @@ fn main() -> ExitCode {
         Command::Bind(args) => args.run(),
         Command::Unbind(args) => args.run(),
         Command::Watch(args) => args.run(),
+        Command::Trade(args) => args.run(),
         Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
         Command::Options(args) => args.run(),

@@ -15,4 +15,5 @@ mod repository;
 mod soak;
 mod support;
 mod syscalls;
+mod trade;
 mod ttcp;
