@@ -8,6 +8,7 @@ use spandrel::types::Typed;
 use spandrel::types::values::Decode;
 
 use crate::attributes::Attributes;
+use crate::federation::rules::stricter;
 use crate::names::is_identifier;
 
 /// The policies of one query after defaults and bounds.
@@ -51,7 +52,7 @@ impl QueryPolicies {
             match_card: attributes.def_match_card.min(attributes.max_match_card),
             return_card: attributes.def_return_card.min(attributes.max_return_card),
             hop_count: attributes.def_hop_count.min(attributes.max_hop_count),
-            follow: least(attributes.def_follow_policy, attributes.max_follow_policy),
+            follow: stricter(attributes.def_follow_policy, attributes.max_follow_policy),
             exact_type_match: false,
             use_modifiable_properties: attributes.supports_modifiable_properties,
             use_dynamic_properties: attributes.supports_dynamic_properties,
@@ -72,7 +73,7 @@ impl QueryPolicies {
                 "match_card" => values.match_card = u32::min(value(policy)?, attributes.max_match_card),
                 "return_card" => values.return_card = u32::min(value(policy)?, attributes.max_return_card),
                 "hop_count" => values.hop_count = u32::min(value(policy)?, attributes.max_hop_count),
-                "link_follow_rule" => values.follow = least(value(policy)?, attributes.max_follow_policy),
+                "link_follow_rule" => values.follow = stricter(value(policy)?, attributes.max_follow_policy),
                 "exact_type_match" => values.exact_type_match = value(policy)?,
                 "use_modifiable_properties" => {
                     values.use_modifiable_properties = value::<bool>(policy)? && values.use_modifiable_properties;
@@ -98,9 +99,4 @@ impl QueryPolicies {
 /// The value of a policy as one of an IDL type.
 fn value<T: Decode + Typed>(policy: &Policy) -> Result<T, QueryError> {
     policy.value.extract().map_err(|_| PolicyTypeMismatch { the_policy: policy.clone() }.into())
-}
-
-/// The rule that follows fewer links: `local_only`, `if_no_local`, `always`.
-fn least(left: FollowOption, right: FollowOption) -> FollowOption {
-    if (left as u32) < (right as u32) { left } else { right }
 }

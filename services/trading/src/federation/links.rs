@@ -14,9 +14,7 @@ use spandrel::types::Interface as _;
 use spandrel::{CompletionStatus, SystemException};
 
 use super::rules::{LinkRules, stricter};
-
-/// The longest name of a link, in octets.
-const MAX_NAME: usize = 256;
+use crate::names::is_identifier;
 
 /// A link to another trader.
 #[derive(Clone, Debug)]
@@ -77,7 +75,7 @@ impl Links {
         rules: LinkRules,
         maximum: FollowOption,
     ) -> Result<(), AddLinkError> {
-        if !is_legal(name) {
+        if !is_identifier(name) {
             return Err(AddLinkError::IllegalLinkName(IllegalLinkName { name: name.to_owned() }));
         }
         let _changes = self.changes.lock();
@@ -103,7 +101,7 @@ impl Links {
     /// # Errors
     /// The exceptions of `Link::remove_link`.
     pub fn remove(&self, name: &str) -> Result<(), RemoveLinkError> {
-        if !is_legal(name) {
+        if !is_identifier(name) {
             return Err(RemoveLinkError::IllegalLinkName(IllegalLinkName { name: name.to_owned() }));
         }
         let _changes = self.changes.lock();
@@ -118,7 +116,7 @@ impl Links {
     /// # Errors
     /// The exceptions of `Link::modify_link`.
     pub fn modify(&self, name: &str, rules: LinkRules, maximum: FollowOption) -> Result<(), ModifyLinkError> {
-        if !is_legal(name) {
+        if !is_identifier(name) {
             return Err(ModifyLinkError::IllegalLinkName(IllegalLinkName { name: name.to_owned() }));
         }
         let _changes = self.changes.lock();
@@ -137,7 +135,7 @@ impl Links {
     /// # Errors
     /// The exceptions of `Link::describe_link`.
     pub fn describe(&self, name: &str, timeout: Duration) -> Result<LinkInfo, DescribeLinkError> {
-        if !is_legal(name) {
+        if !is_identifier(name) {
             return Err(DescribeLinkError::IllegalLinkName(IllegalLinkName { name: name.to_owned() }));
         }
         let Some(link) = self.get(name) else {
@@ -202,11 +200,4 @@ fn violation(rules: LinkRules, maximum: FollowOption) -> Option<Violation> {
         }));
     }
     None
-}
-
-/// Whether a name of a link is legal: a letter, then letters, digits and underscores, as names of properties.
-fn is_legal(name: &str) -> bool {
-    name.len() <= MAX_NAME
-        && name.starts_with(char::is_alphabetic)
-        && name.chars().all(|character| character.is_alphanumeric() || character == '_')
 }
