@@ -27,6 +27,7 @@ mod admin;
 mod attributes;
 mod components;
 pub mod dynamic;
+mod edit;
 pub mod federation;
 mod iterators;
 mod limits;

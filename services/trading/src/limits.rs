@@ -21,7 +21,7 @@ impl Default for Limits {
     }
 }
 
-/// Checks a bound.
+/// IMP_LIMIT if a count exceeds its bound.
 pub(crate) fn require_at_most(count: usize, bound: usize, counted: &'static str) -> Result<(), SystemException> {
     if count <= bound {
         return Ok(());

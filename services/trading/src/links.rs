@@ -11,10 +11,11 @@ use spandrel::types::Interface as _;
 use spandrel::{Orb, SystemException};
 
 use crate::components::TraderServant;
+use crate::edit::LinkFields;
 use crate::federation::linked::FollowSettings;
 use crate::federation::links::{LinkRecord, LinkStore, Links};
 use crate::federation::rules::{FollowLimits, LinkRules};
-use crate::state::{Edit, LinkFields, SharedState};
+use crate::state::{Edit, SharedState};
 
 /// The time limit of the call that asks a linked trader for its `Register`.
 const REGISTER_TIMEOUT: Duration = Duration::from_secs(5);

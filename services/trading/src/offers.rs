@@ -116,7 +116,7 @@ pub(crate) enum Access {
 /// Called with the postings of one value, or the dynamic offers of one property; `false` ends the visit.
 type Visitor<'v> = dyn FnMut(Option<&Postings>, Option<&BTreeSet<u64>>) -> bool + 'v;
 
-/// All offers.
+/// The offers of a trader, by number and in indices.
 #[derive(Debug, Default)]
 pub(crate) struct Offers {
     by_number: BTreeMap<u64, Arc<StoredOffer>>,
@@ -134,7 +134,7 @@ impl Offers {
 
     /// A type's name, shared with its other offers.
     pub(crate) fn type_name(&self, name: &str) -> Arc<str> {
-        self.by_type.get_key_value(name).map_or_else(|| name.into(), |(known, _)| Arc::clone(known))
+        self.by_type.get_key_value(name).map_or_else(|| name.into(), |(shared, _)| Arc::clone(shared))
     }
 
     /// The offers behind this number, in the order of their numbers.

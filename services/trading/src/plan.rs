@@ -84,12 +84,12 @@ fn intersected(accesses: Vec<Access>) -> Vec<Access> {
     for access in accesses {
         match access {
             Access::Range { property, bounds } => match ranges.get_mut(&property) {
-                Some(known) => {
-                    if is_above(&bounds.0, &known.0) {
-                        known.0 = bounds.0;
+                Some(range) => {
+                    if is_above(&bounds.0, &range.0) {
+                        range.0 = bounds.0;
                     }
-                    if is_above(&known.1, &bounds.1) {
-                        known.1 = bounds.1;
+                    if is_above(&range.1, &bounds.1) {
+                        range.1 = bounds.1;
                     }
                 }
                 None => _ = ranges.insert(property, bounds),

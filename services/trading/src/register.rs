@@ -105,7 +105,7 @@ impl RegisterServant for TraderServant {
             }
             let offer = self.find::<ModifyError>(state, id)?;
             let service_type = &*offer.service_type;
-            let full = state.types.get(service_type).map(|known| state.types.full(known)).unwrap_or_default();
+            let full = state.types.get(service_type).map(|declared| state.types.full(declared)).unwrap_or_default();
             let declared = |name: &str| full.props.iter().find(|prop| prop.name == name);
             require_names::<ModifyError>(del_list.iter().chain(modify_list.iter().map(|property| &property.name)))?;
             let owned = |name: &str| (service_type.to_owned(), name.to_owned());
@@ -128,12 +128,12 @@ impl RegisterServant for TraderServant {
             for property in modify_list {
                 let has_dynamic = state.attributes.supports_dynamic_properties;
                 check_value::<ModifyError>(service_type, &full, property, has_dynamic)?;
-                match properties.iter_mut().find(|known| known.name == property.name) {
+                match properties.iter_mut().find(|current| current.name == property.name) {
                     Some(_) if declared(&property.name).is_some_and(|prop| is_readonly(prop.mode)) => {
                         let (r#type, name) = owned(&property.name);
                         return Err(ReadonlyProperty { r#type, name }.into());
                     }
-                    Some(known) => known.value = property.value.clone(),
+                    Some(current) => current.value = property.value.clone(),
                     None => properties.push(property.clone()),
                 }
             }
@@ -166,16 +166,16 @@ impl RegisterServant for TraderServant {
             dynamic: &DynamicValues::new(trader.dynamic, std::time::Instant::now() + trader.query_time),
             deadline: std::time::Instant::now() + trader.query_time,
         };
-        let found = query.run(&trader.shared);
-        if let Some(limit) = found.limits_applied.first() {
+        let matching = query.run(&trader.shared);
+        if let Some(limit) = matching.limits_applied.first() {
             // Nothing is withdrawn of offers that were not all examined.
             let detail = format!("the offers cannot be examined within {limit}");
             return Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(move || detail).into());
         }
-        if found.offers.is_empty() {
+        if matching.offers.is_empty() {
             return Err(NoMatchingOffers { constr: constraint.to_owned() }.into());
         }
-        for offers in found.offers.chunks(WITHDRAWN_TOGETHER) {
+        for offers in matching.offers.chunks(WITHDRAWN_TOGETHER) {
             trader.shared.change::<WithdrawUsingConstraintError>(|state| {
                 // Offers that were changed or withdrawn meanwhile are not those that matched.
                 let current = |offer: &&Arc<StoredOffer>| {

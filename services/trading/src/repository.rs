@@ -66,7 +66,7 @@ impl ServiceTypeRepositoryServant for TraderServant {
             SpecifiedServiceTypes::Unlisted(_) => 0,
         };
         Ok(self.0.shared.read(|state| {
-            let types = state.types.iter().filter(|(_, known)| number(&known.incarnation) >= since);
+            let types = state.types.iter().filter(|(_, definition)| number(&definition.incarnation) >= since);
             types.map(|(name, _)| name.clone()).collect()
         }))
     }

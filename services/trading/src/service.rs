@@ -208,7 +208,7 @@ impl TradingService {
         Ok(Self { trader, adapter, orb: orb.clone(), lookup, purger, administration })
     }
 
-    /// The trader's `Lookup`.
+    /// The reference to `Lookup`, as clients resolve it.
     #[must_use]
     pub fn lookup(&self) -> &ObjectRef {
         &self.lookup

@@ -12,8 +12,8 @@ use spandrel::types::Ior;
 use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
 
 use crate::attributes::{AttributeFields, Attributes};
+use crate::edit::{Edit, State};
 use crate::offer::StoredOffer;
-use crate::state::{Edit, State};
 
 const OFFERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("offers");
 const TYPES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("types");
@@ -80,8 +80,8 @@ enum Record {
 pub(crate) struct Store(StoreFile);
 
 impl Store {
-    /// Opens the file, or creates it, and reads the whole state.
-    /// References in properties are those of the ORB; without one, they are only verified.
+    /// Opens the file, or creates it, and reads the whole state. References are those of the ORB;
+    /// without one, they are only verified.
     pub(crate) fn open(storage: Storage, orb: Option<&Orb>) -> Result<(Self, State), StoreError> {
         let form = || match orb {
             Some(orb) => form().binder(orb),

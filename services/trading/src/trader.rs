@@ -57,7 +57,7 @@ impl Trader {
         let properties = match desired {
             lookup::SpecifiedProps::PropNames(names) => names.iter().filter_map(property).collect(),
             lookup::SpecifiedProps::Unlisted(lookup::HowManyProps::All) => {
-                offer.properties.iter().filter_map(|known| property(&known.name)).collect()
+                offer.properties.iter().filter_map(|offered| property(&offered.name)).collect()
             }
             lookup::SpecifiedProps::Unlisted(_) => Vec::new(),
         };
@@ -94,10 +94,10 @@ pub(crate) fn require_names<'n, E>(names: impl Iterator<Item = &'n String>) -> R
 where
     E: From<IllegalPropertyName> + From<DuplicatePropertyName>,
 {
-    let mut known = std::collections::HashSet::new();
+    let mut checked = std::collections::HashSet::new();
     for name in names {
         require_property::<E>(name)?;
-        if !known.insert(name) {
+        if !checked.insert(name) {
             return Err(DuplicatePropertyName { name: name.clone() }.into());
         }
     }

@@ -71,11 +71,11 @@ impl ServiceTypes {
     /// A type and all its direct and indirect subtypes.
     pub(crate) fn with_subtypes(&self, name: &str) -> Vec<String> {
         let mut all = vec![name.to_owned()];
-        let mut known: HashSet<String> = all.iter().cloned().collect();
+        let mut visited: HashSet<String> = all.iter().cloned().collect();
         let mut next = 0;
         while let Some(parent) = all.get(next).cloned() {
             let children = self.subtypes.get(&parent).into_iter().flatten();
-            all.extend(children.filter(|child| known.insert((*child).clone())).cloned());
+            all.extend(children.filter(|child| visited.insert((*child).clone())).cloned());
             next += 1;
         }
         all
@@ -84,10 +84,10 @@ impl ServiceTypes {
     /// All direct and indirect supertypes, each once, the nearest first.
     fn supertypes(&self, direct: &[String]) -> Vec<String> {
         let mut all = Vec::<String>::new();
-        let mut known = HashSet::new();
+        let mut visited = HashSet::new();
         let mut waiting: Vec<String> = direct.to_vec();
         while !waiting.is_empty() {
-            let new: Vec<_> = waiting.into_iter().filter(|parent| known.insert(parent.clone())).collect();
+            let new: Vec<_> = waiting.into_iter().filter(|parent| visited.insert(parent.clone())).collect();
             waiting = new.iter().filter_map(|name| self.types.get(name)).flat_map(|t| t.super_types.clone()).collect();
             all.extend(new);
         }
@@ -135,8 +135,8 @@ impl ServiceTypes {
             let Some((parent, definition)) = self.types.get_key_value(&parent) else { continue };
             for prop in &definition.props {
                 match definitions.get(&*prop.name) {
-                    Some((other, known)) if !known.value_type.equivalent(&prop.value_type) => {
-                        return Err(redefinition((other, known), (parent, prop)).into());
+                    Some((other, inherited)) if !inherited.value_type.equivalent(&prop.value_type) => {
+                        return Err(redefinition((other, inherited), (parent, prop)).into());
                     }
                     _ => _ = definitions.insert(&prop.name, (parent, prop)),
                 }

@@ -2,16 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use spandrel::services::cos_trading_dynamic::DynamicProp;
+use spandrel::types::{Any, TypeCode};
 use spandrel_trading::{PurgeOptions, STORE_FILE, TradingOptions, check_store};
 
-use crate::support::{Served, long, names, property};
+use crate::support::{Served, long, names, property, text};
 
 #[test]
 fn types_offers_and_attributes_are_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::with(TradingOptions::new(folder.path()));
     served.add_printer_type();
-    let [kept, changed, withdrawn] = ["kept", "changed", "withdrawn"].map(|name| served.printer(name, 5, true));
+    let [unchanged, changed, withdrawn] = ["kept", "changed", "withdrawn"].map(|name| served.printer(name, 5, true));
     served.register.modify(&changed, &names(&["colour"]), &[property("ppm", long(9))]).unwrap();
     served.register.withdraw(&withdrawn).unwrap();
     served.types.add_type("Other", "", &[], &[]).unwrap();
@@ -31,8 +33,8 @@ fn types_offers_and_attributes_are_there_after_a_restart() {
     served.types.unmask_type("Printer").unwrap();
     // Ids are not used again.
     let new = served.printer("new", 1, false);
-    assert!(![&kept, &changed, &withdrawn].contains(&&new));
-    served.register.withdraw(&kept).unwrap();
+    assert!(![&unchanged, &changed, &withdrawn].contains(&&new));
+    served.register.withdraw(&unchanged).unwrap();
 }
 
 #[test]
@@ -80,4 +82,22 @@ fn offers_of_objects_that_are_gone_are_withdrawn() {
     }
     served.register.describe(&alive).unwrap();
     served.register.describe(&unreachable).unwrap();
+}
+
+#[test]
+fn a_dynamic_property_has_its_evaluator_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::with(TradingOptions::new(folder.path()));
+    served.add_printer_type();
+    let eval_if = Some(served.object("evaluator").unchecked_narrow());
+    let dynamic = DynamicProp { eval_if, returned_type: TypeCode::LONG, extra_info: long(7) };
+    let ppm = property("ppm", Any::new(dynamic.clone()).unwrap());
+    let id = served.export("Printer", &[property("name", text("n")), ppm]);
+    drop(served);
+
+    let served = Served::with(TradingOptions::new(folder.path()));
+    let offer = served.register.describe(&id).unwrap();
+    assert_eq!(offer.properties[1].value.extract::<DynamicProp>().unwrap(), dynamic);
+    // The type and the evaluator are checked again.
+    served.register.modify(&id, &[], &[property("ppm", Any::new(dynamic).unwrap())]).unwrap();
 }
