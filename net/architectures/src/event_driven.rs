@@ -5,8 +5,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use spandrel_ipc::Shutdown;
 use spandrel_ipc::inet::{Acceptor, Inet};
-use spandrel_ipc::{Family, Shutdown, Transfer as _};
 use spandrel_reactor::{Expired, Options, Peer, Reactor, ServiceHandler, ThreadStrategy, TimerId};
 use spandrel_sync::{Arc, ThreadContext, ThreadManager};
 
@@ -169,7 +169,7 @@ impl<S: Session> SessionHandler<S> {
     }
 
     /// Sends output until there is no more, or the client takes no more now.
-    fn send_output<F: Family>(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+    fn send_output(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
         self.is_active = true;
         for _ in 0..PIECES {
             if peer.waiting() > 0 {
@@ -193,10 +193,10 @@ impl<S: Session> SessionHandler<S> {
     }
 
     /// All output is sent.
-    fn wait_for_input<F: Family>(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+    fn wait_for_input(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
         match self.session.phase() {
-            Phase::Closing => peer.close(),
-            _ if !self.is_input_open => peer.close(),
+            Phase::Closing => self.close(peer)?,
+            _ if !self.is_input_open => self.close(peer)?,
             Phase::Idle => self.end_request(peer),
             Phase::InRequest if self.request_timer.is_none() => {
                 self.request_timer = Some(peer.schedule(self.limits.request, None, 0)?);
@@ -206,15 +206,23 @@ impl<S: Session> SessionHandler<S> {
         Ok(())
     }
 
+    fn close(&self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
+        if self.session.may_be_reset() {
+            peer.stream().set_linger(Some(Duration::ZERO))?;
+        }
+        peer.close();
+        Ok(())
+    }
+
     /// The present request has arrived as a whole.
-    fn end_request<F: Family>(&mut self, peer: &mut Peer<'_, F>) {
+    fn end_request(&mut self, peer: &mut Peer<'_, Inet>) {
         if let Some(timer) = self.request_timer.take() {
             peer.cancel(timer);
         }
     }
 
     /// The client has exceeded a time limit.
-    fn time_out<F: Family>(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+    fn time_out(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
         self.session.time_out();
         self.end_request(peer); // what remains of the request has a time of its own
         self.send_output(peer)
@@ -222,12 +230,12 @@ impl<S: Session> SessionHandler<S> {
 }
 
 // ANCHOR: handler
-impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
-    fn open(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+impl<S: Session> ServiceHandler<Inet> for SessionHandler<S> {
+    fn open(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
         self.send_output(peer)
     }
 
-    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+    fn handle_input(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
         if !self.session.output().is_empty() {
             return Ok(()); // `handle_sent` continues with the output, before further input
         }
@@ -244,15 +252,15 @@ impl<F: Family, S: Session> ServiceHandler<F> for SessionHandler<S> {
         self.send_output(peer)
     }
 
-    fn handle_sent(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+    fn handle_sent(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
         self.send_output(peer)
     }
 
-    fn handle_timeout(&mut self, peer: &mut Peer<'_, F>, _request: Expired) -> io::Result<()> {
+    fn handle_timeout(&mut self, peer: &mut Peer<'_, Inet>, _request: Expired) -> io::Result<()> {
         self.time_out(peer)
     }
 
-    fn handle_check(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+    fn handle_check(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
         self.quiet_checks = if std::mem::take(&mut self.is_active) { 0 } else { self.quiet_checks + 1 };
         if self.quiet_checks < CHECKS {
             return Ok(());

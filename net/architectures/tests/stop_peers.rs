@@ -16,11 +16,6 @@ use crate::support::{SHORT, connect};
 /// The bound after the time of the stop, with room for a loaded machine: a server has 5 s for the ends of its threads.
 const BOUND: Duration = Duration::from_secs(10);
 
-/// The bound for the end of a peer's write after the server's end. Event-driven servers do not reset a connection that ends
-/// within the drain. If its queue was full then, Linux announces no more room, and the client's system finds the end of the
-/// connection by a probe: after up to two minutes.
-const PROBE: Duration = Duration::from_secs(150);
-
 /// Octets that a peer writes at once.
 const BLOCK: usize = 64 * 1024;
 
@@ -128,7 +123,7 @@ fn connections_end_after_the_stop_whatever_their_peers_do() {
             let _ = server.stop(SHORT);
             let elapsed = begun.elapsed();
             drop(server);
-            if elapsed > SHORT + BOUND || ended.recv_timeout(PROBE).is_err() {
+            if elapsed > SHORT + BOUND || ended.recv_timeout(BOUND).is_err() {
                 left.push(format!("{name}, {peer:?}: stop took {elapsed:?}"));
             }
         }
@@ -149,7 +144,7 @@ fn an_executable_ends_within_its_drain_whatever_its_peers_do() {
         let ends = Peer::ALL.map(|peer| (peer, peer.start(server.address)));
         server.terminate(); // waits for the end
         for (peer, ended) in ends {
-            assert!(ended.recv_timeout(PROBE).is_ok(), "{architecture}: {peer:?} has not ended");
+            assert!(ended.recv_timeout(BOUND).is_ok(), "{architecture}: {peer:?} has not ended");
         }
     }
 }
