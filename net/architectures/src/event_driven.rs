@@ -195,8 +195,8 @@ impl<S: Session> SessionHandler<S> {
     /// All output is sent.
     fn wait_for_input(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
         match self.session.phase() {
-            Phase::Closing => self.close(peer)?,
-            _ if !self.is_input_open => self.close(peer)?,
+            Phase::Closing => self.end_connection(peer)?,
+            _ if !self.is_input_open => self.end_connection(peer)?,
             Phase::Idle => self.end_request(peer),
             Phase::InRequest if self.request_timer.is_none() => {
                 self.request_timer = Some(peer.schedule(self.limits.request, None, 0)?);
@@ -206,7 +206,7 @@ impl<S: Session> SessionHandler<S> {
         Ok(())
     }
 
-    fn close(&self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
+    fn end_connection(&self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
         if self.session.may_be_reset() {
             peer.stream().set_linger(Some(Duration::ZERO))?;
         }
