@@ -99,6 +99,6 @@ fn the_arguments_of_an_executable_are_completed_by_itself() {
         stdout(&output).lines().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(completions(&["hel"]), ["hello", "help"]);
-    assert_eq!(completions(&["hello", "tr"]), ["tree"]);
+    assert_eq!(completions(&["hello", "tre"]), ["tree"]);
     assert_eq!(completions(&["hello", "ping", "--interv"]), ["--interval"]);
 }

@@ -486,7 +486,7 @@ fn names_and_operations_are_completed() {
     let file = bank.file.to_str().unwrap();
     completes(&["call", "--idl", file, "Bank/ada", "own"], &["owner"]);
     completes(&["watch", "--idl", file, "Bank/ada", "ho"], &[]);
-    assert_eq!(completions(&["tr"]), ["tree"]);
+    assert_eq!(completions(&["tre"]), ["tree"]);
     assert_eq!(completions(&["ping", "--interv"]), ["--interval"]);
     // Nothing answers: no candidates, in time.
     let start = Instant::now();

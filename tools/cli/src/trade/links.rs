@@ -7,7 +7,8 @@ use spandrel::services::cos_trading::{FollowOption, Lookup};
 
 use super::query::object;
 use super::table::Table;
-use super::{TraderArgs, values};
+use super::trader::TraderArgs;
+use super::values;
 use crate::json::{JsonObject, array};
 use crate::naming;
 

@@ -7,7 +7,8 @@ use spandrel::types::TypeCode;
 
 use super::query::object;
 use super::table::Table;
-use super::{Trader, TraderArgs, values};
+use super::trader::{Trader, TraderArgs};
+use super::values;
 use crate::common;
 use crate::json::{JsonObject, array};
 use crate::naming;

@@ -8,7 +8,8 @@ use spandrel::services::cos_trading::{Offer, OfferIterator};
 use spandrel::types::IiopProfile;
 
 use super::table::Table;
-use super::{Trader, TraderArgs, values};
+use super::trader::{Trader, TraderArgs};
+use super::values;
 use crate::common;
 use crate::json::{JsonObject, array};
 

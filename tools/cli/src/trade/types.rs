@@ -9,7 +9,7 @@ use spandrel::services::cos_trading_repos::service_type_repository::{
 };
 
 use super::table::Table;
-use super::{Trader, TraderArgs};
+use super::trader::{Trader, TraderArgs};
 use crate::json::{JsonObject, array, text};
 
 const EXAMPLES: &str = "\
