@@ -65,6 +65,10 @@ dynamic … static … stream … suspend NAME resume NAME remove NAME
         let Ok(command) = std::str::from_utf8(command) else {
             return Err(CommandError::NoCommand("the command is no text in UTF-8".to_owned()));
         };
+        // Files may have them between words; before a command they are those of a binary protocol.
+        if command.trim_start().starts_with(char::is_control) {
+            return Err(CommandError::NoCommand("the command begins with a control character".to_owned()));
+        }
         let configurator = self.get().map_err(CommandError::Failed)?;
         let repository = configurator.repository();
         let words: Vec<&str> = command.split_whitespace().collect();

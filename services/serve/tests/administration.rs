@@ -74,6 +74,8 @@ fn a_connection_ends_at_the_first_line_that_is_no_command() {
     }
     let answer = conversation(&address, b"\x16\x03\x01\xff\xff\nremove Echo\n");
     assert_eq!(answer, ["error: the command is no text in UTF-8"]);
+    let answer = conversation(&address, b"\x16\x03\x01remove Echo\n");
+    assert_eq!(answer, ["error: the command begins with a control character"]);
     let answer = conversation(&address, b"USER x\nremove Echo\n");
     assert!(answer.len() == 1 && answer[0].starts_with("error: directive:1:1: expected a directive"), "{answer:?}");
     assert!(process.info("Echo").contains("# echo"), "no line of a body is a command");
