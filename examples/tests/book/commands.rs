@@ -332,6 +332,7 @@ pages! {
     proxy: "docs/proxy.md",
     security: "docs/tutorial/security.md",
     tls_site: "docs/tls-site.md",
+    trading: "docs/trading-service.md",
 }
 
 #[test]
