@@ -2,16 +2,24 @@
 
 use std::time::Duration;
 
-use spandrel::services::cos_trading::Lookup;
+use spandrel::SystemExceptionKind;
 use spandrel::services::cos_trading::lookup::{QueryError, SpecifiedProps};
+use spandrel::services::cos_trading::{Lookup, UnknownMaxLeftError};
 use spandrel::types::Any;
-use spandrel_trading::{QUERY_TIME, TradingOptions};
+use spandrel_test_support::wait_until;
+use spandrel_trading::{IteratorOptions, QUERY_TIME, TradingOptions};
 
 use crate::support::{Served, all, flag, long, names, names_of, none, policy, property, text};
 
 /// Five printers, whose names are their numbers.
 fn five() -> Served {
-    let served = Served::printers();
+    five_with(IteratorOptions::default())
+}
+
+/// The same, in a trader whose iterators have these limits.
+fn five_with(iterators: IteratorOptions) -> Served {
+    let served = Served::with(TradingOptions { iterators, ..TradingOptions::default() });
+    served.add_printer_type();
     for (nth, ppm) in [30, 10, 50, 20, 40].into_iter().enumerate() {
         served.printer(&nth.to_string(), ppm, nth % 2 == 0);
     }
@@ -85,6 +93,38 @@ fn the_rest_of_a_result_is_behind_an_iterator() {
     assert_eq!((has_more, names_of(&next).concat()), (false, "4".to_owned()));
     iterator.destroy().unwrap();
     assert!(iterator.max_left().is_err());
+}
+
+fn is_gone(outcome: Result<u32, UnknownMaxLeftError>) -> bool {
+    let gone = SystemExceptionKind::ObjectNotExist;
+    matches!(outcome, Err(UnknownMaxLeftError::System(error)) if error.kind() == gone)
+}
+
+#[test]
+fn an_iterator_that_is_not_called_expires() {
+    let served = five_with(IteratorOptions { expiry: Duration::ZERO, ..IteratorOptions::default() });
+    let iterator = || served.lookup.query("Printer", "", "", &[], &none(), 1).unwrap().1.unwrap();
+    let first = iterator();
+    wait_until("another iterator ends the expired one", || {
+        iterator();
+        is_gone(first.max_left())
+    });
+}
+
+#[test]
+fn an_iterator_beyond_the_limit_ends_the_one_that_was_called_least_recently() {
+    for iterators in [
+        IteratorOptions { limit: 2, ..IteratorOptions::default() },
+        IteratorOptions { limit_of_client: 2, ..IteratorOptions::default() },
+    ] {
+        let served = five_with(iterators);
+        let iterator = || served.lookup.query("Printer", "", "", &[], &none(), 1).unwrap().1.unwrap();
+        let [first, second] = [iterator(), iterator()];
+        first.next_n(1).unwrap();
+        let third = iterator();
+        assert!(is_gone(second.max_left()));
+        assert_eq!([first.max_left().unwrap(), third.max_left().unwrap()], [3, 4]);
+    }
 }
 
 #[test]

@@ -6,6 +6,9 @@ use spandrel::services::cos_trading::register::{
 use spandrel::services::cos_trading_dynamic::DynamicProp;
 use spandrel::types::{Any, TypeCode};
 
+use spandrel::types::Interface as _;
+use spandrel_trading::TradingOptions;
+
 use crate::support::{Served, flag, long, names, property, text};
 
 #[test]
@@ -49,6 +52,19 @@ fn exports_are_checked_against_the_type() {
     // A property that the type does not declare is allowed.
     served.register.export(Some(&object), "Printer", &[name, ppm, property("floor", long(3))]).unwrap();
     assert_eq!(served.names("Printer", "floor == 3", ""), names(&["n"]));
+}
+
+#[test]
+fn the_interface_of_an_exported_object_is_checked_if_that_is_chosen() {
+    let served = Served::with(TradingOptions { checks_interfaces: true, ..TradingOptions::default() });
+    served.types.add_type("Trader", "IDL:omg.org/CosTrading/Lookup:1.0", &[], &[]).unwrap();
+    served.types.add_type("Printer", "IDL:Office/Printer:1.0", &[], &[]).unwrap();
+    let export = |service_type| served.register.export(Some(served.lookup.as_object()), service_type, &[]);
+    match export("Printer") {
+        Err(ExportError::InterfaceTypeMismatch(mismatch)) => assert_eq!(mismatch.r#type, "Printer"),
+        other => panic!("{other:?}"),
+    }
+    export("Trader").unwrap();
 }
 
 #[test]
