@@ -60,7 +60,7 @@ impl<T: ?Sized> PriorityInheritanceMutex<T> {
     /// Waits until the mutex is unlocked and locks it.
     ///
     /// # Panics
-    /// If the calling thread has locked it already.
+    /// If the calling thread has locked it already. Outside of Linux it waits for ever instead.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> PriorityInheritanceMutexGuard<'_, T> {
@@ -149,7 +149,7 @@ impl PriorityInheritanceCondition {
     /// Releases the lock, waits for a notification and takes the lock again.
     ///
     /// # Panics
-    /// If the condition was used with another mutex before.
+    /// If the condition was used with another mutex before; outside of Linux, if a thread waits with another mutex.
     pub fn wait<T>(&self, guard: &mut PriorityInheritanceMutexGuard<'_, T>) {
         self.0.wait(&mut guard.0);
     }

@@ -36,6 +36,8 @@ fn a_panic_does_not_poison_an_inheriting_mutex() {
     assert_eq!(mutex.into_inner(), 3);
 }
 
+/// On other systems the second lock waits for ever.
+#[cfg(target_os = "linux")]
 #[test]
 fn a_second_lock_by_one_thread_panics_and_a_timed_one_times_out() {
     let mutex = PriorityInheritanceMutex::new(());
@@ -121,6 +123,8 @@ fn a_wait_on_an_inheriting_condition_ends_with_the_notification_or_the_time() {
     });
 }
 
+/// The conditions of other systems find it only while a thread waits.
+#[cfg(target_os = "linux")]
 #[test]
 fn a_condition_refuses_a_second_mutex() {
     let (first, second) = (PriorityInheritanceMutex::new(()), PriorityInheritanceMutex::new(()));

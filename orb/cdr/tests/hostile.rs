@@ -4,7 +4,8 @@ use crate::support;
 
 use proptest::{collection::vec, prelude::*};
 use spandrel_cdr::{
-    BoundedString, BoundedVec, CdrError, Char, Decode, Decoder, GiopVersion, Ior, Joint, Limits, LongDouble, Wire,
+    BoundedString, BoundedVec, ByteOrder, CdrError, Char, Decode, Decoder, GiopVersion, Ior, Joint, Limits, LongDouble,
+    Wire,
 };
 use support::{
     ORDERS, order,
@@ -180,7 +181,7 @@ fn an_empty_encapsulation_has_no_byte_order() {
 #[test]
 fn the_memory_of_elements_beyond_their_octets_is_limited() {
     type Texts = Vec<BoundedString<3>>;
-    let wire = Wire::default();
+    let wire = Wire::new(ByteOrder::Little, GiopVersion::V1_2);
     let octets = |texts: usize| [vec![texts as u8, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0].repeat(texts)].concat();
     let beyond = 10 * (size_of::<String>() - BoundedString::<3>::MIN_OCTETS);
     let read = |limit| Texts::decode(&mut Decoder::new(&octets(10), wire).with_memory_limit(limit, None));
