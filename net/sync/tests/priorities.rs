@@ -148,7 +148,7 @@ mod native {
     /// Longest time for which the thread of medium priority keeps the processor.
     const BUSY: Duration = Duration::from_millis(300);
 
-    /// What a thread of high priority meets that waits for a lock of one with a low priority, while one of medium
+    /// The outcome for a thread of high priority that waits for a lock of one with a low priority, while one of medium
     /// priority uses their only processor: whether it got the lock before that gave up. `None` without rights.
     fn lock_is_taken_in_spite_of_a_busy_thread<L: Lock>() -> Option<bool>
     where

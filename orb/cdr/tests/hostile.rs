@@ -177,7 +177,7 @@ fn an_empty_encapsulation_has_no_byte_order() {
     assert_eq!(error, CdrError::Truncated { needed: 1, remaining: 0 });
 }
 
-/// What an element needs beyond its octets on the wire counts; elements that need no more are free.
+/// The memory of an element beyond its octets on the wire counts; elements that need no more are free.
 #[test]
 fn the_memory_of_elements_beyond_their_octets_is_limited() {
     type Texts = Vec<BoundedString<3>>;
