@@ -39,6 +39,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+mod caller;
 mod client;
 mod failure;
 mod signals;
@@ -61,6 +62,7 @@ use spandrel::services::activation;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa};
 
 pub use args::{DaemonArgs, PolicyArgs, ServedObject};
+pub use caller::caller;
 pub use client::client_orb;
 pub use failure::{Failure, FailureKind};
 pub use signals::hangup_flag;

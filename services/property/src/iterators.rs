@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use spandrel::authorization::ReceivedCredentials;
 use spandrel::net::sync::{Arc, Mutex, Weak};
 use spandrel::poa::{Current, ObjectId, PoaError};
 use spandrel::server::Servant;
@@ -17,6 +16,7 @@ use spandrel::services::cos_property_service::{
 };
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, Poa, SystemException};
+use spandrel_daemon::caller;
 
 use crate::table::{property, void};
 
@@ -102,7 +102,7 @@ impl PropertyIterators {
 
     /// Activates an iterator, after the removal of expired ones and of one too many.
     fn add(&self, servant: Arc<dyn Servant>) -> Result<ObjectRef, SystemException> {
-        let client = client();
+        let client = caller();
         for id in self.superfluous(client.as_deref()) {
             _ = self.poa.deactivate_object(&id); // it may have been destroyed meanwhile
         }
@@ -128,15 +128,6 @@ impl PropertyIterators {
         }
         removed
     }
-}
-
-/// The peer that calls: its verified name, or else its address. `None` outside requests.
-pub(crate) fn client() -> Option<String> {
-    let credentials = ReceivedCredentials::current()?;
-    let address = || credentials.ip().map(|ip| ip.to_string());
-    let name = credentials.identity().common_name.clone().or_else(address);
-    // The peers by transports of one machine are one client.
-    Some(name.unwrap_or_else(|| credentials.address().scheme().to_owned()))
 }
 
 pub(crate) fn bounded(how_many: u32) -> usize {

@@ -12,8 +12,9 @@ use spandrel::services::cos_property_service::{
 };
 use spandrel::types::TypeCode;
 use spandrel::{CompletionStatus, ObjectRef, Poa, SystemException};
+use spandrel_daemon::caller;
 
-use crate::iterators::{PropertyIterators, client};
+use crate::iterators::PropertyIterators;
 use crate::limits::ServiceLimits;
 use crate::refusal::too_many;
 use crate::set::{Budget, LocalPropertySet};
@@ -75,7 +76,7 @@ impl Registry {
         constraints: Constraints,
         define: impl FnOnce(&LocalPropertySet) -> Result<(), E>,
     ) -> Result<ObjectRef, E> {
-        let owner = client().unwrap_or_default();
+        let owner = caller().unwrap_or_default();
         let number = self.reserve(&owner)?;
         let record = SetRecord { has_modes, owner: owner.clone(), constraints };
         let created = self.create_numbered(number, record, define);

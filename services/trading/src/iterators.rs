@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use spandrel::authorization::ReceivedCredentials;
 use spandrel::net::sync::{Arc, Mutex, Weak};
 use spandrel::poa::{Current, ObjectId, PoaError};
 use spandrel::server::Servant;
@@ -12,6 +11,7 @@ use spandrel::services::cos_trading::{
     OfferIteratorSkeleton, offer_id_iterator, offer_iterator,
 };
 use spandrel::{CompletionStatus, ObjectRef, Poa, SystemException};
+use spandrel_daemon::caller;
 
 /// The number of iterators, and their expiry.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ impl Iterators {
 
     /// Activates an iterator, after the removal of expired ones and of one too many.
     fn add(&self, servant: Arc<dyn Servant>) -> Result<ObjectRef, SystemException> {
-        let client = client();
+        let client = caller();
         for id in self.superfluous(client.as_deref()) {
             _ = self.poa.deactivate_object(&id); // it may have been destroyed meanwhile
         }
@@ -123,15 +123,6 @@ impl Iterators {
         }
         removed
     }
-}
-
-/// The peer that calls: its verified name, or else its address. `None` outside requests.
-fn client() -> Option<String> {
-    let credentials = ReceivedCredentials::current()?;
-    let address = || credentials.ip().map(|ip| ip.to_string());
-    let name = credentials.identity().common_name.clone().or_else(address);
-    // The peers by transports of one machine are one client.
-    Some(name.unwrap_or_else(|| credentials.address().scheme().to_owned()))
 }
 
 /// The elements that no reply has had yet.
