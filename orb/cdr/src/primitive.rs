@@ -279,8 +279,7 @@ impl Decode for LongDouble {
     const MIN_OCTETS: usize = 16;
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
-        input.align(8)?;
-        let mut octets: [u8; 16] = input.take(16)?.try_into().expect("the slice has sixteen octets");
+        let mut octets = input.long_double()?;
         if input.wire().order.is_swapped() {
             octets.reverse();
         }

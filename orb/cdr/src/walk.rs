@@ -186,9 +186,9 @@ impl<'o, 'e> Walk<'o, 'e> {
         if len == 0 {
             return Ok(());
         }
-        if unit.size == 16 && len > 1 && input.has_joints() {
+        if unit.size == 16 && input.has_joints() {
             // `LongDouble` is read one by one.
-            return (0..len).try_for_each(|_| self.block(unit, 1, input));
+            return (0..len).try_for_each(|_| self.number(unit, input));
         }
         input.align(unit.alignment)?;
         let octets = input.take(len.checked_mul(unit.size).ok_or(CdrError::TooLong { len })?)?;
@@ -228,6 +228,19 @@ impl<'o, 'e> Walk<'o, 'e> {
             2 => number!(u16),
             4 => number!(u32),
             8 => number!(u64),
+            16 => {
+                let mut octets = input.long_double()?;
+                self.octets += unit.size;
+                let order = input.wire().order;
+                self.to(|out| {
+                    if out.wire().order != order {
+                        octets.reverse();
+                    }
+                    out.align(unit.alignment);
+                    out.octets(&octets);
+                    Ok(())
+                })
+            }
             _ => self.block(unit, 1, input),
         }
     }

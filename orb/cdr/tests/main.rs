@@ -19,4 +19,5 @@ mod support;
 mod type_code;
 mod values;
 mod values_hostile;
+mod walk_bounds;
 mod wide;

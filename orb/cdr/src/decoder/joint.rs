@@ -148,21 +148,30 @@ impl<'m> Decoder<'m> {
     /// Reads a primitive beyond the end of the segment.
     #[cold]
     pub(super) fn array_joined<const N: usize>(&mut self) -> Result<[u8; N], CdrError> {
-        let octets = self.primitive_joined(N)?;
+        let octets = self.primitive_joined(N, N)?;
         octets.first_chunk().copied().ok_or(CdrError::Truncated { needed: N, remaining: octets.len() })
+    }
+
+    /// The octets of a `long double`, whose alignment is half its size.
+    pub(crate) fn long_double(&mut self) -> Result<[u8; 16], CdrError> {
+        let octets = match self.aligned_in_segment(16, 8) {
+            Some(octets) => octets,
+            None => self.primitive_joined(16, 8)?,
+        };
+        Ok(octets.try_into().expect("the slice has sixteen octets"))
     }
 
     /// The octets of a primitive that follows the joint directly. One function for all sizes.
     #[cold]
     #[inline(never)]
-    fn primitive_joined(&mut self, len: usize) -> Result<&'m [u8], CdrError> {
+    fn primitive_joined(&mut self, len: usize, alignment: usize) -> Result<&'m [u8], CdrError> {
         if self.is_confined() {
-            self.next_chunk(self.gap(len))?;
+            self.next_chunk(self.gap(alignment))?;
             return self
-                .aligned_in_segment(len)
+                .aligned_in_segment(len, alignment)
                 .ok_or(CdrError::Malformed("a primitive, string or array is split between two chunks"));
         }
-        let gap = self.gap(len);
+        let gap = self.gap(alignment);
         let truncated = CdrError::Truncated { needed: gap + len, remaining: self.remaining() };
         let Some(Joined { whole, joints }) = self.joined else { return Err(truncated) };
         let end = self.input.len();
@@ -174,11 +183,11 @@ impl<'m> Decoder<'m> {
         }
         self.at = end;
         self.enter_segment(whole, joints, joints.partition_point(|joint| joint.at <= end));
-        self.aligned_in_segment(len).ok_or(truncated)
+        self.aligned_in_segment(len, alignment).ok_or(truncated)
     }
 
-    fn aligned_in_segment(&mut self, len: usize) -> Option<&'m [u8]> {
-        let gap = self.gap(len);
+    fn aligned_in_segment(&mut self, len: usize, alignment: usize) -> Option<&'m [u8]> {
+        let gap = self.gap(alignment);
         let octets = self.segment().get(gap..)?.get(..len)?;
         self.at += gap + len;
         Some(octets)
