@@ -92,6 +92,7 @@
 //! | `trading` | `services::cos_trading` and its companions: stubs and skeletons of the trading service; includes `services`; not a default feature |
 //! | `interface-repository` | the types of the interface repository (`services::repository::corba`), and `services::repository`; includes `parse` and `services`; not a default feature |
 //! | `authorization` | `authorization`: a policy file decides which peers may call which operations; includes `server` and `tls`; not a default feature |
+//! | `rt` | `rt`: Real-time CORBA: priorities and their policies, thread pools with lanes; not a default feature |
 //! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
 //! | `ring` | `ssliop::Ssliop::ring`: TLS with the cryptography of the crate `ring`; includes `tls`; not a default feature |
 //!
@@ -379,7 +380,7 @@ pub mod policy {
     pub use spandrel_orb::BidirectionalPolicy;
     #[doc(inline)]
     pub use spandrel_orb::{
-        Policy, PolicyCurrent, PolicyManager, PolicyType, PolicyValue, ReferencePolicies,
+        Policy, PolicyCurrent, PolicyManager, PolicyScope, PolicyType, PolicyValue, ReferencePolicies,
         policy::{
             BufferingConstraintPolicy, ConnectionTimeoutPolicy, DeadlineContext, OverrideError, PolicyError,
             PolicyErrorCode, PolicyFactory, RebindPolicy, RelativeRequestTimeoutPolicy, RelativeRoundtripTimeoutPolicy,
@@ -437,6 +438,8 @@ pub use spandrel_ssliop as ssliop;
 
 #[cfg(feature = "authorization")]
 pub use spandrel_authorization as authorization;
+#[cfg(feature = "rt")]
+pub use spandrel_rt as rt;
 
 /// The toolkit of network components that the ORB is built on.
 pub mod net {

@@ -84,13 +84,13 @@ pub use orb::{
 };
 pub use policy::{
     bidirectional::BidirectionalPolicy,
-    policy_value::{Policy, PolicyType, PolicyValue},
+    policy_value::{Policy, PolicyScope, PolicyType, PolicyValue},
     request_deadlines::remaining_time,
 };
 pub use reference::{
     exceptions::{UserException, UserExceptions},
     object::{Interface, ObjectRef},
-    policy_management::{PolicyCurrent, PolicyManager, ReferencePolicies},
+    policy_management::{BindingPolicies, BoundCall, CallerState, PolicyCurrent, PolicyManager, ReferencePolicies},
 };
 pub use servant_side::adapter::{
     AdapterDescription, AdapterState, FutureContext, KeptUse, Located, SupportedInterfaces, Target,

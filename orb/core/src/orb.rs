@@ -130,6 +130,8 @@ pub(crate) struct OrbCore {
     server_side: OnceLock<Arc<dyn ServerSide>>,
     /// Whether a thread has begun to close the server side.
     is_server_side_closed: AtomicBool,
+    /// The part that obeys binding policies, if the ORB has one.
+    binding_part: LazyPart,
     /// Its [`Aliases`], created with the first one.
     aliases: LazyPart,
     bidirectional: Bidirectional,
@@ -163,6 +165,7 @@ impl Orb {
             server_options: server,
             server_side: OnceLock::new(),
             is_server_side_closed: AtomicBool::new(false),
+            binding_part: LazyPart::default(),
             aliases: LazyPart::default(),
             bidirectional,
             value_factories: OnceLock::new(),
@@ -288,6 +291,11 @@ impl Orb {
     #[must_use]
     pub fn implementation_repository_prefix(&self) -> Option<Vec<u8>> {
         self.uses_implementation_repository().then(|| implementation_repository_prefix(self.server_id()))
+    }
+
+    /// The part that obeys binding policies.
+    pub(crate) fn binding_part(&self) -> &LazyPart {
+        &self.0.binding_part
     }
 
     /// The table of plain object keys.

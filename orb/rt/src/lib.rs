@@ -1,4 +1,4 @@
-//! Real-time CORBA 1.2 (OMG formal/05-01-04): the parts that need no socket.
+//! Real-time CORBA 1.2 (OMG formal/05-01-04): priorities, thread pools, and the client's side of calls.
 //!
 //! | for | types |
 //! | --- | --- |
@@ -8,13 +8,15 @@
 //! | mutual exclusion | [`RtMutex`] |
 //! | the policies of clients, references and adapters | [`policies`], [`protocols`] |
 //! | octets in requests and references | [`contexts`] |
+//! | calls: policies in force, priorities in requests | [`RtClient`] |
 //! | all of it for one ORB | [`RtOrb`] |
 //!
-//! Not there yet: an ORB that sends and obeys these policies and contexts, `RTPOA`, and the endpoints of lanes. The
-//! crates below know nothing of this one, so a program without it pays nothing.
+//! Not there yet: `RTPOA`, and the endpoints of lanes. The crates below know nothing of this one, so a program without
+//! it pays nothing.
 
 #![forbid(unsafe_code)]
 
+mod client;
 pub mod contexts;
 mod current;
 mod mapping;
@@ -30,6 +32,7 @@ pub mod protocols;
 mod rt_orb;
 mod scheduling;
 
+pub use client::RtClient;
 pub use current::RtCurrent;
 pub use mapping::{ContinuousMapping, DirectMapping, LinearMapping, PriorityMapping, PriorityTransform};
 pub use mutex::{MutexNotFound, RtMutex};

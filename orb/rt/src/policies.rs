@@ -1,7 +1,12 @@
 //! The policies of Real-time CORBA as values, with their numbers, rules and octets.
 //!
-//! References carry the policies that concern clients: the priority model and the priority bands. In a reference (TAG_POLICIES) or request (INVOCATION_POLICIES), the value of such a policy is a CDR
-//! encapsulation of its attributes in the order of the IDL; [`contexts`](crate::contexts) has the lists around them.
+//! The first three are policies of adapters. An ORB may have them for its adapters; threads and references refuse them
+//! with NO_PERMISSION. The other three are set for an ORB, a thread or a reference, and [`RtClient`](crate::RtClient)
+//! obeys them.
+//!
+//! References carry the policies that concern clients: the priority model and the priority bands. In a reference
+//! (TAG_POLICIES) or request (INVOCATION_POLICIES), the value of such a policy is a CDR encapsulation of its attributes in
+//! the order of the IDL; [`contexts`](crate::contexts) has the lists around them.
 //!
 //! ```
 //! use spandrel_orb::Policy;
@@ -16,7 +21,7 @@
 //! ```
 
 use spandrel_giop::{CompletionStatus, SystemException};
-use spandrel_orb::{PolicyType, PolicyValue};
+use spandrel_orb::{PolicyScope, PolicyType, PolicyValue};
 
 use crate::Priority;
 use crate::protocols::Protocol;
@@ -182,7 +187,7 @@ protocol_policy!(ServerProtocolPolicy);
 protocol_policy!(ClientProtocolPolicy);
 
 macro_rules! policy_types {
-    ($($policy:ident = $number:literal, $name:literal;)*) => {$(
+    ($($policy:ident = $number:literal, $name:literal, $scope:ident;)*) => {$(
         impl $policy {
             #[doc = concat!("The type of this policy (`RTCORBA::", $name, "`).")]
             pub const POLICY_TYPE: PolicyType = $number;
@@ -192,15 +197,19 @@ macro_rules! policy_types {
             fn policy_type(&self) -> PolicyType {
                 Self::POLICY_TYPE
             }
+
+            fn scope(&self) -> PolicyScope {
+                PolicyScope::$scope
+            }
         }
     )*};
 }
 
 policy_types! {
-    PriorityModelPolicy = 40, "PRIORITY_MODEL_POLICY_TYPE";
-    ThreadpoolPolicy = 41, "THREADPOOL_POLICY_TYPE";
-    ServerProtocolPolicy = 42, "SERVER_PROTOCOL_POLICY_TYPE";
-    ClientProtocolPolicy = 43, "CLIENT_PROTOCOL_POLICY_TYPE";
-    PrivateConnectionPolicy = 44, "PRIVATE_CONNECTION_POLICY_TYPE";
-    PriorityBandedConnectionPolicy = 45, "PRIORITY_BANDED_CONNECTION_POLICY_TYPE";
+    PriorityModelPolicy = 40, "PRIORITY_MODEL_POLICY_TYPE", Adapter;
+    ThreadpoolPolicy = 41, "THREADPOOL_POLICY_TYPE", Adapter;
+    ServerProtocolPolicy = 42, "SERVER_PROTOCOL_POLICY_TYPE", Adapter;
+    ClientProtocolPolicy = 43, "CLIENT_PROTOCOL_POLICY_TYPE", Binding;
+    PrivateConnectionPolicy = 44, "PRIVATE_CONNECTION_POLICY_TYPE", Binding;
+    PriorityBandedConnectionPolicy = 45, "PRIORITY_BANDED_CONNECTION_POLICY_TYPE", Binding;
 }

@@ -16,7 +16,7 @@ pub enum PropagatedPolicy {
     PriorityModel(PriorityModelPolicy),
     /// The bands of its connections.
     PriorityBands(PriorityBandedConnectionPolicy),
-    /// A policy of another type.
+    /// A policy of another type, or an empty list of bands.
     Other(EncodedPolicy),
 }
 
@@ -53,7 +53,9 @@ impl PropagatedPolicy {
     pub fn decode(policy: EncodedPolicy) -> Result<Self, DecodeError> {
         match policy.policy_type {
             PriorityModelPolicy::POLICY_TYPE => decode_model(&policy.data).map(Self::PriorityModel),
-            PriorityBandedConnectionPolicy::POLICY_TYPE => decode_bands(&policy.data).map(Self::PriorityBands),
+            PriorityBandedConnectionPolicy::POLICY_TYPE => {
+                Ok(decode_bands(&policy.data)?.map_or(Self::Other(policy), Self::PriorityBands))
+            }
             _ => Ok(Self::Other(policy)),
         }
     }
@@ -70,7 +72,8 @@ fn decode_model(data: &[u8]) -> Result<PriorityModelPolicy, DecodeError> {
     Ok(PriorityModelPolicy { model, server_priority: octets::priority(NAME, priority)? })
 }
 
-fn decode_bands(data: &[u8]) -> Result<PriorityBandedConnectionPolicy, DecodeError> {
+/// Decodes the bands; `None` if there are none, by which a server leaves them to its clients.
+fn decode_bands(data: &[u8]) -> Result<Option<PriorityBandedConnectionPolicy>, DecodeError> {
     const NAME: &str = "priority-banded connection policy";
     let pairs = octets::decode(NAME, data, |input| {
         let count = input.sequence_len(4)?;
@@ -79,9 +82,13 @@ fn decode_bands(data: &[u8]) -> Result<PriorityBandedConnectionPolicy, DecodeErr
         }
         (0..count).map(|_| Ok((input.i16()?, input.i16()?))).collect::<Result<Vec<_>, _>>()
     })?;
+    if pairs.is_empty() {
+        return Ok(None);
+    }
     let bands = pairs.into_iter().map(|(low, high)| band(NAME, low, high)).collect::<Result<_, _>>()?;
     PriorityBandedConnectionPolicy::from_bands(bands)
-        .ok_or_else(|| DecodeError::value(NAME, "its bands overlap, or it has none".to_owned()))
+        .map(Some)
+        .ok_or_else(|| DecodeError::value(NAME, "its bands overlap".to_owned()))
 }
 
 pub(crate) fn band(name: &'static str, low: i16, high: i16) -> Result<PriorityBand, DecodeError> {

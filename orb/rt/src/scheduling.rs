@@ -50,6 +50,23 @@ impl SchedulingClass {
         return None;
     }
 
+    /// The native priority of the calling thread, if it has this class.
+    fn native_of_thread(self) -> Option<NativePriority> {
+        if self == Self::Unchanged {
+            return Some(0);
+        }
+        #[cfg(target_os = "linux")]
+        return match (self, spandrel_sync::current_priority().ok()?) {
+            (Self::Fifo, ThreadPriority::Fifo(native)) | (Self::RoundRobin, ThreadPriority::RoundRobin(native)) => {
+                Some(native.into())
+            }
+            (Self::Other, ThreadPriority::Nice(nice)) => Some(-NativePriority::from(nice)),
+            _ => None,
+        };
+        #[cfg(not(target_os = "linux"))]
+        None
+    }
+
     /// Whether a thread of this process may have the most and the least urgent priority of the class.
     fn is_permitted(self) -> bool {
         let range = self.range();
@@ -140,6 +157,20 @@ impl Scheduling {
             SystemException::data_conversion(minor::PRIORITY_MAPPING, CompletionStatus::No)
                 .with_detail(|| format!("{:?} has no priority for the native priority {native}", self.mapping))
         })
+    }
+
+    /// The priority of CORBA that the calling thread's native priority stands for: that of calls by threads which
+    /// [`RtCurrent`](crate::RtCurrent) gave none.
+    ///
+    /// # Errors
+    /// As [`to_corba`](Self::to_corba); also for a thread of another scheduling class.
+    pub fn implied_priority(&self) -> Result<Priority, SystemException> {
+        let native = self.class.native_of_thread().ok_or_else(|| {
+            SystemException::data_conversion(minor::PRIORITY_MAPPING, CompletionStatus::No).with_detail(|| {
+                format!("the thread has no priority of CORBA, and no native one of the class {}", self.class)
+            })
+        })?;
+        self.to_corba(native)
     }
 
     /// Gives the calling thread the native priority of a priority of CORBA.

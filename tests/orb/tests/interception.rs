@@ -9,6 +9,7 @@ mod interceptor_outcomes;
 mod ior_interceptors;
 mod metrics;
 mod metrics_endpoint;
+mod real_time;
 mod server_interceptors;
 mod statistics;
 mod trace_context;

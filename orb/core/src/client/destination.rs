@@ -23,7 +23,7 @@ use crate::{
         request_cache::RequestCache,
         transport::ClientProtocol,
     },
-    policy::{DeadlineContext, cached_context, deadline_contexts, remaining_tail},
+    policy::{DeadlineContext, ExposedPolicies, ReadPolicies, cached_context, deadline_contexts, remaining_tail},
 };
 
 /// The ORB's settings for the encoding of requests.
@@ -47,6 +47,8 @@ pub(crate) struct WireSettings {
     pub(crate) operation_index: Option<ReadOperationIndex>,
     /// Sends one-ways by datagram, if that is enabled.
     pub(crate) send_datagram: Option<SendDatagram>,
+    /// Reads the object's policies in its reference, if a part of the ORB obeys them.
+    pub(crate) read_policies: Option<ReadPolicies>,
 }
 
 /// Sends a request by datagram: [`send_datagram`](crate::call::invocation::send_datagram).
@@ -87,6 +89,8 @@ pub struct Destination {
     pub is_collocated: bool,
     /// Whether the server is a Spandrel server.
     pub(crate) is_ours: bool,
+    /// The object's policies in this profile, if a part of the ORB obeys them.
+    pub(crate) policies: Option<Box<dyn ExposedPolicies>>,
     /// The agreed code sets.
     pub(crate) text: Agreement,
     /// Sends one-ways by datagram, if that is enabled and the server reads them.
@@ -132,6 +136,7 @@ impl Destination {
                 .and_then(|read| read(&profile.components)),
             is_collocated: false,
             is_ours,
+            policies: None,
             object_key: profile.object_key.clone(),
             text,
             datagrams: settings
@@ -274,8 +279,11 @@ impl Destination {
                     is_forbidden = true;
                     continue;
                 };
-                let destination = Self::new(&profile, target(), (address, protocol), text.clone(), settings, peers)
+                let mut destination = Self::new(&profile, target(), (address, protocol), text.clone(), settings, peers)
                     .map_err(unusable)?;
+                if let Some(read_policies) = settings.read_policies {
+                    destination.policies = read_policies(&profile.components)?;
+                }
                 // Several profiles may name one address, such as a socket of this host.
                 if !found.iter().any(|(_, known)| known.is_same(&destination)) {
                     found.insert(found.partition_point(|(known, _)| *known <= rank), (rank, destination));

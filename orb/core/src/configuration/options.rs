@@ -100,6 +100,7 @@ impl OrbBuilder {
                     begin_timed: None,
                     operation_index: None,
                     send_datagram: None,
+                    read_policies: None,
                 },
                 code_sets: OwnCodeSets::knowing(&BASIC_CODE_SETS),
                 orb_id: String::new(),

@@ -9,7 +9,7 @@ use super::{
     slots::{self, SlotTable},
 };
 use crate::{
-    ObjectRef, Orb,
+    BindingPolicies, ObjectRef, Orb,
     orb::interception_state::{InterceptionPoints, InterceptionState, SlotId},
     reference::object::InvokeFn,
 };
@@ -26,9 +26,11 @@ pub(crate) struct RegisteredInterceptors {
     pub(super) client: Vec<Arc<dyn ClientRequestInterceptor>>,
     pub(super) server: Vec<Arc<dyn ServerRequestInterceptor>>,
     pub(super) ior: Vec<Arc<dyn IorInterceptor>>,
-    /// Makes calls with client interceptors, if there are any. A program without client interceptors does not
+    /// Makes calls with client interceptors or binding policies, if there are any. A program without both does not
     /// contain it.
     invoke_fn: Option<InvokeFn>,
+    /// Obeys the policies that decide on the connections of calls.
+    binding: Option<Arc<dyn BindingPolicies>>,
     /// The number of slots that were allocated.
     pub(super) slots: u32,
 }
@@ -41,8 +43,14 @@ impl RegisteredInterceptors {
     pub(crate) fn add_client(&mut self, interceptor: Arc<dyn ClientRequestInterceptor>) -> Result<(), DuplicateName> {
         check_name(self.client.iter().map(|other| other.name()), interceptor.name())?;
         self.client.push(interceptor);
-        self.invoke_fn = Some(ObjectRef::invoke_intercepted);
+        self.invoke_fn.get_or_insert(ObjectRef::invoke_intercepted);
         Ok(())
+    }
+
+    /// Sets the part that obeys binding policies, in place of an earlier one.
+    pub(crate) fn bind_by(&mut self, binding: Arc<dyn BindingPolicies>) {
+        self.binding = Some(binding);
+        self.invoke_fn = Some(ObjectRef::invoke_bound);
     }
 
     /// Adds an interceptor of requests to servants.
@@ -94,7 +102,11 @@ impl fmt::Debug for RegisteredInterceptors {
 /// Gives an ORB that is ready its interceptors.
 pub(super) fn begin(orb: &Orb, registered: RegisteredInterceptors) {
     let has_server_points = !registered.server.is_empty() || registered.slots > 0;
-    let points = InterceptionPoints { client: !registered.client.is_empty(), server: has_server_points };
+    if let Some(binding) = &registered.binding {
+        orb.binding_part().get_or_make(|| Arc::clone(binding));
+    }
+    let has_client_points = !registered.client.is_empty() || registered.binding.is_some();
+    let points = InterceptionPoints { client: has_client_points, server: has_server_points };
     orb.interception().begin(registered, points, destroy);
 }
 
@@ -103,7 +115,7 @@ fn registered(state: &InterceptionState) -> Option<&RegisteredInterceptors> {
     state.registered()
 }
 
-/// The function for calls with client interceptors; `None` without interceptors.
+/// The function for calls with client interceptors or binding policies; `None` without both.
 #[inline]
 pub(crate) fn invoke_fn(orb: &Orb) -> Option<InvokeFn> {
     if orb.interception().has_client_points() { registered(orb.interception())?.invoke_fn } else { None }

@@ -25,6 +25,7 @@
 
 pub(crate) mod bidirectional;
 pub(crate) mod deadline_contexts;
+mod exposed_policies;
 mod orb_policies;
 mod overrides;
 pub(crate) mod policy_value;
@@ -36,6 +37,8 @@ pub(crate) mod time_limits;
 
 pub use deadline_contexts::DeadlineContext;
 pub(crate) use deadline_contexts::{cached_context, deadline_contexts, remaining_tail};
+pub use exposed_policies::ExposedPolicies;
+pub(crate) use exposed_policies::ReadPolicies;
 pub(crate) use orb_policies::{OrbPolicies, is_own_policy};
 pub use orb_policies::{PolicyError, PolicyErrorCode, PolicyFactory};
 pub(crate) use overrides::Overrides;

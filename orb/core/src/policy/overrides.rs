@@ -7,7 +7,7 @@ use super::{
     RelativeRoundtripTimeoutPolicy, ReplyEndTimePolicy, ReplyStartTimePolicy, RequestEndTimePolicy,
     RequestStartTimePolicy, SyncScopePolicy, quality_of_service, time_limits,
 };
-use crate::{Policy, PolicyType};
+use crate::{Policy, PolicyScope, PolicyType};
 
 /// The effect on policies that were set before (CORBA 3.3 Part 1, 8.9.1).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -100,10 +100,21 @@ impl Overrides {
         self.0.is_empty()
     }
 
-    /// A set of these policies, if clients may override them.
+    /// A set of these policies, if threads and references may override them.
     pub(crate) fn of(policies: &[Policy]) -> Result<Self, OverrideError> {
+        Self::of_level(policies, |policy| policy.scope() != PolicyScope::Adapter)
+    }
+
+    /// A set of these policies, if an ORB may have them.
+    pub(crate) fn of_orb(policies: &[Policy]) -> Result<Self, OverrideError> {
+        Self::of_level(policies, |_| true)
+    }
+
+    fn of_level(policies: &[Policy], is_permitted: fn(&Policy) -> bool) -> Result<Self, OverrideError> {
         let typed: Vec<_> = policies.iter().map(|policy| (policy.policy_type(), policy.clone())).collect();
-        if let Some((_, policy)) = typed.iter().find(|(entry_type, _)| OF_ADAPTERS.contains(entry_type)) {
+        let is_refused =
+            |(entry_type, policy): &&(PolicyType, Policy)| OF_ADAPTERS.contains(entry_type) || !is_permitted(policy);
+        if let Some((_, policy)) = typed.iter().find(is_refused) {
             return Err(SystemException::no_permission(0, CompletionStatus::No)
                 .with_detail(|| format!("{policy:?} is a policy of adapters, which clients cannot override"))
                 .into());
@@ -146,6 +157,8 @@ impl Overrides {
                 policy_values.set_limited();
             } else if *policy_type == quality_of_service::BUFFERING_CONSTRAINT {
                 policy_values.set_buffering();
+            } else if policy.scope() == PolicyScope::Binding {
+                policy_values.set_binding();
             }
         }
         policy_values

@@ -14,6 +14,23 @@ pub type PolicyType = u32;
 pub trait PolicyValue: Any + Send + Sync + fmt::Debug {
     /// The type of the policy; the same for all values of a Rust type.
     fn policy_type(&self) -> PolicyType;
+
+    /// The levels at which the policy may be set.
+    fn scope(&self) -> PolicyScope {
+        PolicyScope::Client
+    }
+}
+
+/// The levels at which a policy may be set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum PolicyScope {
+    /// An ORB, a thread or a reference.
+    Client,
+    /// As [`Client`](Self::Client). The policy decides on the connections of calls, by an optional part of the ORB.
+    Binding,
+    /// An adapter; and an ORB, for its adapters. Threads and references refuse it (NO_PERMISSION).
+    Adapter,
 }
 
 /// A policy of any type. Cheap to clone, and immutable: `copy` and `destroy` need no operations of their own.
@@ -38,6 +55,12 @@ impl Policy {
     #[must_use]
     pub fn policy_type(&self) -> PolicyType {
         self.0.policy_type()
+    }
+
+    /// The levels at which the policy may be set.
+    #[must_use]
+    pub fn scope(&self) -> PolicyScope {
+        self.0.scope()
     }
 
     /// The value, if it has the type `V`.

@@ -22,7 +22,8 @@ pub(crate) struct PolicyValues {
 }
 
 /// The sync scope in the lowest octet and the rebind policy in the next, each as its number plus one, so that
-/// zero is unset. Above them are [`Modes::LIMITED`], [`Modes::SET`] and [`Modes::BUFFERING`].
+/// zero is unset. Above them are [`Modes::LIMITED`], [`Modes::SET`], [`Modes::BUFFERING`] and
+/// [`Modes::BINDING`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Modes(u32);
 
@@ -35,6 +36,8 @@ impl Modes {
     const SET: u32 = 0x2_0000;
     /// A policy limits the buffering of one-ways, which look it up.
     const BUFFERING: u32 = 0x4_0000;
+    /// A policy decides on the connections of calls.
+    const BINDING: u32 = 0x8_0000;
 
     /// The modes set here, and those of `other` for the rest.
     fn or(self, other: Self) -> Self {
@@ -42,7 +45,7 @@ impl Modes {
         Self(
             field(Self::SYNC_SCOPE)
                 | field(Self::REBIND)
-                | (self.0 | other.0) & (Self::LIMITED | Self::SET | Self::BUFFERING),
+                | (self.0 | other.0) & (Self::LIMITED | Self::SET | Self::BUFFERING | Self::BINDING),
         )
     }
 }
@@ -71,6 +74,15 @@ impl PolicyValues {
 
     pub(crate) fn set_buffering(&mut self) {
         self.modes.0 |= Modes::BUFFERING | Modes::SET;
+    }
+
+    pub(crate) fn set_binding(&mut self) {
+        self.modes.0 |= Modes::BINDING | Modes::SET;
+    }
+
+    /// Whether a policy decides on the connections of calls.
+    pub(crate) fn has_binding(self) -> bool {
+        self.modes.0 & Modes::BINDING != 0
     }
 
     /// Whether a policy is set.

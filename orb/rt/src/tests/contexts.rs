@@ -139,7 +139,9 @@ fn hostile_policies_are_refused_with_one_line() {
         "invalid priority model policy: the priority -32768 is negative"
     );
     let overlap = [0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 5, 0, 5, 0, 6];
-    assert_eq!(error(45, &overlap), "invalid priority-banded connection policy: its bands overlap, or it has none");
+    assert_eq!(error(45, &overlap), "invalid priority-banded connection policy: its bands overlap");
+    let none = EncodedPolicy { policy_type: 45, data: vec![0; 8] };
+    assert_eq!(PropagatedPolicy::decode(none.clone()), Ok(PropagatedPolicy::Other(none)), "the client may choose");
     assert_eq!(error(45, &[0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff]), "malformed priority-banded connection policy");
     // Octets for all bands do not help beyond the bound.
     let count = u32::try_from(MAX_BANDS + 1).unwrap();

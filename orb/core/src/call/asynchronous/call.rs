@@ -23,7 +23,7 @@ use spandrel_transport::Deadline;
 use super::arguments::Arguments;
 use crate::call::timer::TimerFuture;
 use crate::{
-    ObjectRef,
+    CallerState, ObjectRef,
     call::invocation::{ClientPoints, Invocation, InvocationState},
     client::{CallFailure, ExpiryReason, Lease, Peer, Reply, ReplyReceiver, TimedCall, TimedCallId, wake},
     diagnostics::{CallOutcome, ObservedCall},
@@ -101,6 +101,7 @@ impl Call {
         operation: Cow<'static, str>,
         response: ResponseFlags,
         arguments: Arguments,
+        caller: Option<CallerState>,
     ) -> Result<Arc<Self>, SystemException> {
         let call_policies = object.call_policies();
         let (held_until, reply_start) = match &call_policies.start_times {
@@ -113,7 +114,10 @@ impl Call {
         };
         let response_request = (response, response != ResponseFlags::TWO_WAY);
         let points = object.orb().has_client_interceptors();
-        let points = points.then(|| Box::new(ClientPoints::new(object, response_request, true)));
+        let points = points.then(|| {
+            let points = ClientPoints::new(object, response_request, true);
+            Box::new(if let Some(caller) = caller { points.bound(caller) } else { points })
+        });
         let (object, deadline, state) = (object.clone(), call_policies.deadline, Mutex::default());
         let call = Arc::new(Self { object, operation, response, arguments, deadline, reply_start, observed, state });
         let weak = Arc::downgrade(&call) as Weak<dyn TimedCall>;

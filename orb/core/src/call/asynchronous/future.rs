@@ -17,7 +17,7 @@ use super::{
     call::{Call, Outcome},
 };
 use crate::{
-    Answer, Interface, ObjectRef, UserExceptions,
+    Answer, BoundCall, CallerState, Interface, ObjectRef, UserExceptions,
     call::invocation::unreadable,
     client::{Reply, first_failure},
     reference::object::OBJECT_ID,
@@ -143,6 +143,23 @@ impl ObjectRef {
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Arc<Call>, SystemException> {
         self.orb().check_running()?;
+        if self.orb().has_client_interceptors()
+            && let Some(binding) = self.orb().binding_policies()
+        {
+            let BoundCall { route, caller } = binding.begin_call(self)?;
+            return route.as_ref().unwrap_or(self).start_bound(operation, response, encode, Some(caller));
+        }
+        self.start_bound(operation, response, encode, None)
+    }
+
+    /// As [`start`](Self::start), by this reference. `caller`: the record of binding policies about the calling thread.
+    fn start_bound<'a>(
+        &self,
+        operation: Cow<'static, str>,
+        response: ResponseFlags,
+        encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+        caller: Option<CallerState>,
+    ) -> Result<Arc<Call>, SystemException> {
         let forward = self.forwarded();
         let destinations = self.destinations(forward.as_deref())?;
         let preferred = self.preferred().load(Ordering::Relaxed) % destinations.len();
@@ -156,7 +173,7 @@ impl ObjectRef {
         let own = &self.orb().settings().code_sets;
         let arguments =
             Arguments::marshal(destination, own, &operation, encode).map_err(|failure| failure.exception)?;
-        Call::start(self, operation, response, arguments)
+        Call::start(self, operation, response, arguments, caller)
     }
 
     /// Writes the buffered one-ways of this reference's connections: those with the sync scope NONE, sent by

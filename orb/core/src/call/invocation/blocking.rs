@@ -15,7 +15,7 @@ use super::{
     points::{AttemptPoints, ClientPoints, Unintercepted},
 };
 use crate::{
-    ObjectRef,
+    BoundCall, ObjectRef,
     call::{connection_contexts::ConnectionContexts, scratch},
     client::{
         CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind, WriteLimits,
@@ -92,6 +92,19 @@ impl ObjectRef {
             return Err(SystemException::internal(0, CompletionStatus::No));
         };
         self.drive(call_kind, ClientPoints::new(self, (response, is_one_way), false))
+    }
+
+    /// As `invoke_blocking`, with binding policies and client interceptors.
+    #[cold]
+    pub(crate) fn invoke_bound(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
+        let (CallKind::Request { response, is_one_way, .. }, Some(binding)) =
+            (*call_kind, self.orb().binding_policies())
+        else {
+            return Err(SystemException::internal(0, CompletionStatus::No));
+        };
+        let BoundCall { route, caller } = binding.begin_call(self)?;
+        let object = route.as_ref().unwrap_or(self);
+        object.drive(call_kind, ClientPoints::new(object, (response, is_one_way), false).bound(caller))
     }
 
     /// The states of a call, from HeldUntilStart to Done.

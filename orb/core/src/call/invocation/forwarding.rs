@@ -129,16 +129,29 @@ impl ObjectRef {
 
     /// Binds the reference regardless of its rebind policy (`_validate_connection`, 8.3.10): locates the
     /// object and follows forwardings. Returns whether calls are possible under the policies in force, and
-    /// the policies that conflict with the server's. None of the policies that this ORB obeys can conflict.
+    /// the policies that conflict with the server's. Only those that [an optional part](crate::BindingPolicies) of the
+    /// ORB obeys can conflict.
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST if there is no such object; the system exception that ended the LocateRequest.
     pub fn validate_connection(&self) -> Result<(bool, Vec<crate::Policy>), SystemException> {
+        match self.orb().binding_policies() {
+            Some(binding) => binding.validate(self),
+            None => self.locate_and_bind().map(|()| (true, Vec::new())),
+        }
+    }
+
+    /// Binds the reference regardless of its rebind policy, by LocateRequests: the connection that its first call needs
+    /// is open then.
+    ///
+    /// # Errors
+    /// As [`validate_connection`](Self::validate_connection).
+    pub fn locate_and_bind(&self) -> Result<(), SystemException> {
         self.set_bound(false);
         let mut history = ForwardHistory::default();
         loop {
             match self.locate()? {
-                crate::Located::Here => return Ok((true, Vec::new())),
+                crate::Located::Here => return Ok(()),
                 crate::Located::Forward(ior) => self.forward_along(&ior, ForwardKind::Temporary, &mut history)?,
                 crate::Located::ForwardPermanently(ior) => {
                     self.forward_along(&ior, ForwardKind::Permanent, &mut history)?;

@@ -14,7 +14,7 @@ use spandrel_giop::{CompletionStatus, ReplyStatus, ServiceContext, SystemExcepti
 
 use super::{Invocation, Verdict};
 use crate::{
-    ObjectRef,
+    CallerState, ObjectRef,
     client::{
         Reply, ReplyKind,
         call_kind::{CallKind, joined},
@@ -87,6 +87,8 @@ pub(crate) struct ClientPoints {
     target: Option<EffectiveTarget>,
     /// Whether a request has begun. Later ones are new requests with the same slots (16.3.6.5).
     has_begun: bool,
+    /// The record of binding policies about the calling thread, if the ORB obeys such policies.
+    caller: Option<CallerState>,
 }
 
 /// The forwarded reference, if any, and the index of the profile.
@@ -96,7 +98,12 @@ impl ClientPoints {
     /// The points of a call by this thread.
     pub(crate) fn new(object: &ObjectRef, response_request: ResponseRequest, is_asynchronous: bool) -> Self {
         let outgoing = Some(OutgoingContexts::of_thread(object));
-        Self { response_request, is_asynchronous, outgoing, target: None, has_begun: false }
+        Self { response_request, is_asynchronous, outgoing, target: None, has_begun: false, caller: None }
+    }
+
+    /// These points, with the service contexts of binding policies.
+    pub(crate) fn bound(self, caller: CallerState) -> Self {
+        Self { caller: Some(caller), ..self }
     }
 
     /// The service contexts that interceptors have added.
@@ -112,12 +119,16 @@ impl ClientPoints {
         index: usize,
     ) -> Result<bool, SystemException> {
         let object = invocation.object;
-        let outgoing = match self.outgoing.take() {
+        let mut outgoing = match self.outgoing.take() {
             Some(outgoing) if !self.has_begun => outgoing,
             Some(before) => before.for_retry(object),
             None => OutgoingContexts::of_thread(object),
         };
         self.has_begun = true;
+        if let (Some(caller), Some(binding)) = (self.caller, object.orb().binding_policies()) {
+            let destination = &object.destinations(forward)?[index];
+            outgoing.extend(binding.contexts(caller, destination.policies.as_deref())?);
+        }
         let target: EffectiveTarget = (forward.map(|forward| forward.ior.clone()), index);
         let mut flow = ClientFlow::new(object, invocation.operation, self.response_request, outgoing, target.clone());
         let mut started = flow.send_request();

@@ -4,7 +4,7 @@ use spandrel_sync::Arc;
 
 use crate::interception::{IorInterceptor, ServerRequestInterceptor};
 use crate::{
-    OrbBuilder,
+    BindingPolicies, OrbBuilder,
     interception::{
         ClientRequestInterceptor, DuplicateName, INITIALIZE, Initialize, Initializers, OrbInitializer,
         RegisteredInterceptors, SlotId, initialize,
@@ -58,6 +58,15 @@ impl OrbBuilder {
     pub fn ior_interceptor(mut self, interceptor: impl IorInterceptor + 'static) -> Result<Self, DuplicateName> {
         self.interceptors_mut().add_ior(Arc::new(interceptor))?;
         Ok(self)
+    }
+
+    /// Adds a part that obeys policies of the scope [`Binding`](crate::PolicyScope::Binding) and those in references, in
+    /// place of an earlier one. Such a part, `spandrel-rt`, has a method of its own for programs.
+    #[must_use]
+    pub fn binding_policies<B: BindingPolicies>(mut self, policies: B) -> Self {
+        self.settings.wire.read_policies = Some(B::read_policies);
+        self.interceptors_mut().bind_by(Arc::new(policies));
+        self
     }
 
     /// Allocates a slot of [`Orb::pi_current`](crate::Orb::pi_current) (16.7.2.11).

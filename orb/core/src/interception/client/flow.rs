@@ -33,6 +33,11 @@ impl OutgoingContexts {
         Self { request_id: object.orb().interception().request_id(), contexts: Vec::new(), slots, description }
     }
 
+    /// Adds contexts before interceptors do.
+    pub(crate) fn extend(&mut self, contexts: Vec<ServiceContext>) {
+        self.contexts.extend(contexts);
+    }
+
     /// The contexts that interceptors add to the request.
     pub(crate) fn contexts(&self) -> &[ServiceContext] {
         &self.contexts

@@ -98,12 +98,17 @@ impl ObjectRef {
         })
     }
 
-    /// The policy in force (`_get_policy`): as [`client_policy`](Self::client_policy), since servers put none
-    /// of the policies that this ORB obeys into references.
+    /// The policy in force (`_get_policy`): as [`client_policy`](Self::client_policy), reconciled with the object's
+    /// policy in the reference for the types that [an optional part](crate::BindingPolicies) of the ORB obeys. Servers
+    /// put none of the others into references.
     ///
     /// # Errors
-    /// INV_POLICY for a type that neither the ORB nor a registered factory supports (8.3.8).
+    /// INV_POLICY for a type that neither the ORB nor a registered factory supports, and for policies that cannot be
+    /// reconciled (8.3.8).
     pub fn policy(&self, policy_type: PolicyType) -> Result<Option<Policy>, SystemException> {
+        if let Some(binding) = self.orb().binding_policies().filter(|binding| binding.obeys(policy_type)) {
+            return binding.effective_policy(self, policy_type);
+        }
         let policy = self.client_policy(policy_type);
         let is_known = || is_own_policy(policy_type) || self.orb().policies().factory(policy_type).is_some();
         if policy.is_none() && !is_known() {

@@ -46,7 +46,7 @@ impl PolicyManager {
         override_type: SetOverrideType,
     ) -> Result<(), OverrideError> {
         // Before the lock is taken: policies run code of the program.
-        let new = Overrides::of(policies)?;
+        let new = Overrides::of_orb(policies)?;
         let mut overrides = self.orb.policies().overrides.write();
         let new = overrides.with(new, override_type);
         self.orb.policy_values().set(new.policy_values());
