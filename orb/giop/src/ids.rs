@@ -67,6 +67,9 @@ pub const POLICY_OPERATION_DEMUX: u32 = VMCID | 1;
 /// The policy type of an adapter's object lookup.
 pub const POLICY_OBJECT_DEMUX: u32 = VMCID | 2;
 
+/// The policy type of an adapter's request executor.
+pub const POLICY_REQUEST_EXECUTOR: u32 = VMCID | 3;
+
 /// The service context with a deadline as remaining time.
 pub const CONTEXT_REMAINING_TIME: u32 = 0x5350_4402;
 

@@ -233,6 +233,9 @@ impl Poa {
         {
             references = references.offering(servant.operations());
         }
+        if let Some(executor) = &self.adapter.executor {
+            references = references.with_components(executor.reference_components(id));
+        }
         Ok(references.make(&self.orb, interface, id, self.adapter.key(id))?)
     }
 

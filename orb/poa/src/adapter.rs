@@ -13,7 +13,7 @@ use std::{collections::HashMap, fmt, sync::OnceLock, time::Duration};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{OperationDemux, Orb, Policy, PolicyType, internal::adapter_references::References};
-use spandrel_server::Servant;
+use spandrel_server::{RequestExecutor, Resolution, Servant};
 use spandrel_sync::{
     Arc, Mutex, RwLock, Weak,
     atomic::{AtomicBool, AtomicU8, Ordering},
@@ -30,7 +30,7 @@ use crate::{
     manager::{Admission, Manager, Managers},
     objects::{ActivationRefusal, Binding, Forwarding, Objects},
     orb_handle::OrbHandle,
-    policies::Policies,
+    policies::{ExecutorPolicy, Policies},
     serial_lock::SerialLock,
     usage::Usage,
     waiting::{Event, Ticket},
@@ -61,6 +61,8 @@ pub(crate) struct Adapter {
     pub(crate) prefix: Vec<u8>,
     pub(crate) policies: Policies,
     pub(crate) operation_demux: OperationDemux,
+    /// Runs its requests, if the adapter has an [`ExecutorPolicy`].
+    pub(crate) executor: Option<Arc<dyn RequestExecutor>>,
     /// The policies as given at creation.
     pub(crate) given: Vec<Policy>,
     pub(crate) manager: Arc<Manager>,
@@ -345,6 +347,7 @@ impl Adapter {
     pub(crate) fn new(parameters: AdapterParameters) -> Arc<Self> {
         let AdapterParameters { root, parent, path, slot_id, prefix, policies, given, manager, objects } = parameters;
         let operation_demux = given.iter().find_map(Policy::value::<OperationDemux>).copied().unwrap_or_default();
+        let executor = given.iter().find_map(Policy::value::<ExecutorPolicy>).map(|policy| Arc::clone(&policy.0));
         Arc::new(Self {
             root,
             parent,
@@ -353,6 +356,7 @@ impl Adapter {
             prefix,
             policies,
             operation_demux,
+            executor,
             given,
             manager,
             objects,
@@ -498,6 +502,12 @@ impl Adapter {
         if !self.manager.is_active() {
             self.manager.note_activation(&self.full_name_text());
         }
+    }
+
+    /// Leaves the choice of a request's thread to the executor, which the adapter has.
+    pub(crate) fn hand_over(&self) -> Resolution {
+        let executor = Arc::clone(self.executor.as_ref().expect("the policy for executors brings one"));
+        Resolution::Executor { executor, object_id_at: self.prefix.len() }
     }
 
     /// Calls `watch` with the time after which a request's wait is worth a warning, unless warnings are off or the ORB

@@ -72,7 +72,7 @@ pub use poa::IfMissing;
 pub use poa_builder::PoaBuilder;
 pub use poa_manager::{PoaManager, PoaManagerFactory};
 pub use policies::{
-    IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,
+    ExecutorPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,
     RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy,
 };
 pub use spandrel_orb::OperationDemux;

@@ -3,7 +3,7 @@
 //! Activation, deactivation and forwarding of objects are in `activation`.
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{Orb, Policy};
+use spandrel_orb::{Orb, Policy, PolicyType};
 use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
@@ -94,6 +94,12 @@ impl Poa {
     #[must_use]
     pub fn the_name(&self) -> String {
         self.adapter.name().to_owned()
+    }
+
+    /// The policy of this type: the one given at creation, or the default of a standard policy.
+    #[must_use]
+    pub fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
+        self.adapter.policy(policy_type)
     }
 
     /// The parent; `None` for the root adapter (15.3.9.7).

@@ -7,7 +7,7 @@ use spandrel_sync::Arc;
 use crate::{
     AdapterActivator, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, Poa, PoaError,
     PoaManager, RequestProcessingPolicy, ServantActivator, ServantLocator, ServantManager, ServantRetentionPolicy,
-    ThreadPolicy, hierarchy::AdapterCallbacks,
+    ThreadPolicy, adapter_name::full_name_text, hierarchy::AdapterCallbacks,
 };
 
 /// An adapter that is to be created: its policies (CORBA 3.3 Part 1, 15.3.8), its manager and its servants.
@@ -144,6 +144,12 @@ impl PoaBuilder {
             self.policies.push(policy);
         }
         self
+    }
+
+    /// The names from the root adapter to the new one, as errors have them: `RootPOA/accounts`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        full_name_text(&self.parent.adapter.child_path(&self.name))
     }
 
     /// A manager of its own, in the holding state: requests wait until

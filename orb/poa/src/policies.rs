@@ -2,6 +2,8 @@
 
 use spandrel_giop::ids;
 use spandrel_orb::{BidirectionalPolicy, Policy, PolicyType, PolicyValue};
+use spandrel_server::RequestExecutor;
+use spandrel_sync::Arc;
 
 use crate::PoaError;
 
@@ -217,6 +219,32 @@ policies! {
     }
 }
 
+/// The executor that runs the requests of an adapter in its own threads; Spandrel's own policy. Crates above, such as
+/// `spandrel-rt`, put it into the list of an adapter's policies. It requires ORB_CTRL_MODEL.
+#[derive(Clone, Debug)]
+pub struct ExecutorPolicy(pub Arc<dyn RequestExecutor>);
+
+impl ExecutorPolicy {
+    /// The type of this policy.
+    pub const POLICY_TYPE: PolicyType = ids::POLICY_REQUEST_EXECUTOR;
+}
+
+impl PolicyValue for ExecutorPolicy {
+    fn policy_type(&self) -> PolicyType {
+        Self::POLICY_TYPE
+    }
+}
+
+/// The threads that run the servants of an adapter, from all policies.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum ServantThreads {
+    #[default]
+    Any,
+    OneAtATime,
+    Main,
+    Executor,
+}
+
 /// The policy of a list that is not valid, or contradicts others.
 #[derive(Clone, Debug)]
 pub(crate) struct InvalidPolicy {
@@ -258,6 +286,8 @@ impl InvalidPolicy {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Policies {
     pub(crate) thread: ThreadPolicy,
+    /// Follows from `thread` and the executor.
+    pub(crate) servant_threads: ServantThreads,
     pub(crate) lifespan: LifespanPolicy,
     pub(crate) uniqueness: IdUniquenessPolicy,
     pub(crate) assignment: IdAssignmentPolicy,
@@ -277,6 +307,7 @@ impl Policies {
     pub(crate) fn resolve(given: &[Policy]) -> Result<Self, InvalidPolicy> {
         let [mut thread, mut lifespan, mut uniqueness, mut assignment] = [None; 4];
         let [mut activation, mut retention, mut processing, mut demux] = [None; 4];
+        let mut executor = None;
         let mut policies = Self::default();
         for (index, policy) in given.iter().enumerate() {
             match policy.policy_type() {
@@ -290,6 +321,7 @@ impl Policies {
                 ServantRetentionPolicy::POLICY_TYPE => set(&mut policies.retention, &mut retention, index, policy)?,
                 RequestProcessingPolicy::POLICY_TYPE => set(&mut policies.processing, &mut processing, index, policy)?,
                 ObjectDemux::POLICY_TYPE => set(&mut policies.demux, &mut demux, index, policy)?,
+                ExecutorPolicy::POLICY_TYPE => drop(checked::<ExecutorPolicy>(&mut executor, index, policy)?),
                 _ => {}
             }
         }
@@ -319,6 +351,11 @@ impl Policies {
                 [(assignment, IdAssignmentPolicy::POLICY_TYPE), (demux, ObjectDemux::POLICY_TYPE)],
                 "active demultiplexing requires SYSTEM_ID",
             ),
+            (
+                executor.is_some() && policies.thread != ThreadPolicy::OrbCtrlModel,
+                [(thread, ThreadPolicy::POLICY_TYPE), (executor, ExecutorPolicy::POLICY_TYPE)],
+                "the threads of an executor require ORB_CTRL_MODEL",
+            ),
         ];
         // Of two contradictory policies, the later one is reported, and clashes with the other.
         let offending = conflicts.into_iter().filter(|(condition, ..)| *condition).filter_map(|(_, pair, reason)| {
@@ -335,6 +372,12 @@ impl Policies {
         if demux.is_none() && !policies.assigns_ids() {
             policies.demux = ObjectDemux::DynamicHash;
         }
+        policies.servant_threads = match policies.thread {
+            ThreadPolicy::OrbCtrlModel if executor.is_some() => ServantThreads::Executor,
+            ThreadPolicy::OrbCtrlModel => ServantThreads::Any,
+            ThreadPolicy::SingleThreadModel => ServantThreads::OneAtATime,
+            ThreadPolicy::MainThreadModel => ServantThreads::Main,
+        };
         Ok(policies)
     }
 
@@ -404,18 +447,28 @@ impl Policies {
     }
 }
 
-/// Sets a policy; it may neither be given twice nor have another Rust type than its number demands.
+/// Sets a policy, after the checks of [`checked`].
 fn set<V: PolicyValue + Copy>(
     value: &mut V,
     given: &mut Option<usize>,
     index: usize,
     policy: &Policy,
 ) -> Result<(), InvalidPolicy> {
+    *value = *checked(given, index, policy)?;
+    Ok(())
+}
+
+/// The value of a policy; it may neither be given twice nor have another Rust type than its number demands.
+fn checked<'p, V: PolicyValue>(
+    given: &mut Option<usize>,
+    index: usize,
+    policy: &'p Policy,
+) -> Result<&'p V, InvalidPolicy> {
     let invalid = |clash, reason| InvalidPolicy { index, clash, reason };
-    *value =
-        *policy.value().ok_or_else(|| invalid(Clash::Itself, "the number of its type belongs to another policy"))?;
+    let value =
+        policy.value().ok_or_else(|| invalid(Clash::Itself, "the number of its type belongs to another policy"))?;
     match given.replace(index) {
-        None => Ok(()),
+        None => Ok(value),
         Some(earlier) => Err(invalid(Clash::Given(earlier), "an adapter has one policy of each type")),
     }
 }

@@ -15,17 +15,18 @@ use std::{
 };
 
 use spandrel_orb::{BidirectionalPolicy, Located, SystemException};
-use spandrel_server::{Entry, LastTarget, ObjectAdapter, Reservation, Resolution, Upcall};
+use spandrel_server::{Entry, LastTarget, ObjectAdapter, Placed, Reservation, Resolution, Upcall};
 use spandrel_sync::{Arc, time::Deadline};
 
 use crate::{
-    EtherealizeObjects, ThreadPolicy, WaitForCompletion,
+    EtherealizeObjects, WaitForCompletion,
     adapter::{Adapter, Root},
     adapter_lookup::AdapterLookup,
     error,
     frames::{EnteredFrame, Frame},
     key,
     objects::Binding,
+    policies::ServantThreads,
     serial_lock::{LockAttempt, QueuedLock, SerialGuard},
     servant_in_use::ServantInUse,
     servant_lookup::ServantLookup,
@@ -67,9 +68,8 @@ impl Root {
         key: &[u8],
         operation: &str,
         last: &dyn LastTarget,
-        reservation: Option<Reservation>,
+        mut reservation: Option<Reservation>,
     ) -> Result<Resolution, SystemException> {
-        let mut queued = reservation.and_then(|reservation| reservation.downcast::<QueuedLock>().ok());
         // Given back after the frame was left.
         let mut turn: Option<SerialGuard>;
         let entered = EnteredFrame::new();
@@ -83,12 +83,16 @@ impl Root {
             frame.set_object(key);
             let state = frame.state();
             let adapter = state.adapter.as_ref().expect("find_adapter put it there");
-            match (adapter.policies.thread, &adapter.serial_lock) {
-                (ThreadPolicy::MainThreadModel, _) if !self.orb.get()?.is_main_thread() => {
+            match (adapter.policies.servant_threads, &adapter.serial_lock) {
+                (ServantThreads::Main, _) if !self.orb.get()?.is_main_thread() => {
                     return Ok(Resolution::MainThread);
                 }
-                (ThreadPolicy::SingleThreadModel, Some(serial_lock)) => {
-                    let reserved = queued.take().filter(|queued| queued.is_of(serial_lock));
+                (ServantThreads::Executor, _) if !reservation.as_ref().is_some_and(|kept| kept.is::<Placed>()) => {
+                    return Ok(adapter.hand_over());
+                }
+                (ServantThreads::OneAtATime, Some(serial_lock)) => {
+                    let queued = reservation.take().and_then(|reservation| reservation.downcast::<QueuedLock>().ok());
+                    let reserved = queued.filter(|queued| queued.is_of(serial_lock));
                     turn = match reserved
                         .map_or_else(|| serial_lock.try_acquire(), |queued| LockAttempt::Acquired(queued.acquire()))
                     {
@@ -286,11 +290,11 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use spandrel_orb::Orb;
-    use spandrel_server::Servant;
+    use spandrel_server::{HandedOverRequest, Placement, RequestExecutor, RequestToPlace, Servant};
     use spandrel_sync::thread;
 
     use super::*;
-    use crate::{Poa, WaitForCompletion};
+    use crate::{ExecutorPolicy, Poa, ThreadPolicy, WaitForCompletion};
 
     struct Plain;
 
@@ -330,6 +334,40 @@ mod tests {
 
     fn resolve(poa: &Poa, key: &[u8], reservation: Option<Reservation>) -> Result<Resolution, SystemException> {
         poa.root.resolve(key, "run", Entry::Request { last: &Unpredicted, reservation })
+    }
+
+    /// Takes all requests, and would drop them.
+    #[derive(Debug)]
+    struct AllRequests;
+
+    impl RequestExecutor for AllRequests {
+        fn place(&self, _: &RequestToPlace<'_>) -> Result<Placement, SystemException> {
+            Ok(Placement::HandOver(0))
+        }
+
+        fn submit(&self, request: HandedOverRequest) {
+            drop(request);
+        }
+    }
+
+    #[test]
+    fn an_adapter_with_an_executor_runs_a_request_only_where_that_has_placed_it() {
+        let orb = Orb::builder().build().unwrap();
+        let root = Poa::root(&orb).unwrap();
+        let executor = || ExecutorPolicy(Arc::new(AllRequests));
+        let poa = root.child("child").policy(executor()).create().unwrap();
+        let key = poa.adapter.key(&poa.activate_object(Arc::new(Plain)).unwrap());
+        let Ok(Resolution::Executor { object_id_at, .. }) = resolve(&poa, &key, None) else { panic!("it has one") };
+        assert_eq!(&key[..object_id_at], &*poa.adapter.prefix);
+        assert!(matches!(poa.root.resolve(&key, "run", Entry::Direct), Ok(Resolution::Marshal)));
+        assert!(matches!(resolve(&poa, &key, Some(Box::new(Placed))), Ok(Resolution::Serve(_))));
+        let clash = root.child("clash").single_thread().policy(executor()).create().unwrap_err();
+        assert_eq!(
+            clash.to_string(),
+            "cannot create the adapter `RootPOA/clash`: the policy `ExecutorPolicy(AllRequests)` contradicts \
+             `SingleThreadModel`: the threads of an executor require ORB_CTRL_MODEL"
+        );
+        orb.shutdown().unwrap();
     }
 
     #[test]

@@ -7,10 +7,11 @@ use spandrel_server::{LastTarget, Servant};
 use spandrel_sync::Arc;
 
 use crate::{
-    Poa, RequestProcessingPolicy, ServantManager, ThreadPolicy,
+    Poa, RequestProcessingPolicy, ServantManager,
     adapter::{Adapter, MAX_WAITING, Phase, servants::Incarnation},
     error,
     objects::{ActiveObject, Forwarding, ObjectLookup},
+    policies::ServantThreads,
     servant_in_use::{LocatedServant, ServantInUse},
     waiting::{Event, Ticket},
 };
@@ -67,7 +68,9 @@ impl Adapter {
 
     /// As [`enter_active`](Self::enter_active), for an object of the default servant.
     pub(crate) fn enter_default(self: &Arc<Self>, id: &[u8]) -> Option<ServantInUse> {
-        if !self.policies.has_default_servant() || self.policies.thread != ThreadPolicy::OrbCtrlModel || !self.is_open()
+        if !self.policies.has_default_servant()
+            || self.policies.servant_threads != ServantThreads::Any
+            || !self.is_open()
         {
             return None;
         }
@@ -80,7 +83,7 @@ impl Adapter {
     /// [`enter_active`](Self::enter_active), with the prediction of a connection.
     #[inline(always)]
     pub(crate) fn find_active(&self, id: &[u8], last: Option<&dyn LastTarget>) -> Option<Arc<ActiveObject>> {
-        if !self.policies.retains() || self.policies.thread != ThreadPolicy::OrbCtrlModel {
+        if !self.policies.retains() || self.policies.servant_threads != ServantThreads::Any {
             return None;
         }
         match self.objects.enter(id, last, || self.is_open()) {

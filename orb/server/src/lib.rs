@@ -8,7 +8,8 @@
 //!
 //! The modules:
 //! - `request_of_thread` is a thread's record of the request that it runs.
-//! - `upcall` passes a request to its servant, and its reply to the request's origin.
+//! - `upcall` passes a request to its servant, and its reply to the request's origin. Its part `executor` is the
+//!   interface to threads of crates above, which run the requests of some adapters.
 //! - `long_wait` warns of requests that wait for the application.
 //! - `quick_operations` has the operations during which replies to earlier requests may wait.
 //! - `threads` starts the server's threads, and `worker_counts` counts those that serve several connections.
@@ -85,4 +86,5 @@ pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reserva
 pub use upcall::call::{Replied, ServerCall};
 pub use upcall::deferred::DeferredCall;
 pub use upcall::deferred_reply::{DeferredOperations, DeferredReply, DeferringSkeleton, TakenRequest};
+pub use upcall::executor::{HandedOverRequest, Placed, Placement, RequestExecutor, RequestToPlace};
 pub use upcall::servant::{Servant, ServedAsyncBy, ServedBy};

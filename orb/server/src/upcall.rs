@@ -13,6 +13,7 @@ pub(crate) mod call;
 pub(crate) mod deferred;
 pub(crate) mod deferred_reply;
 pub(crate) mod dispatch;
+pub(crate) mod executor;
 pub(crate) mod interception;
 mod interface_definition;
 pub(crate) mod marshaled_reply;

@@ -25,9 +25,18 @@ pub struct References {
     custom: Option<ReferenceCustomization>,
     /// The operation table that is offered to Spandrel clients.
     operations: Option<&'static Operations>,
+    /// Those of one object, from the executor of its adapter.
+    components: Vec<TaggedComponent>,
 }
 
 impl References {
+    /// Adds these components to those of the references.
+    #[must_use]
+    pub fn with_components(mut self, components: Vec<TaggedComponent>) -> Self {
+        self.components.extend(components);
+        self
+    }
+
     /// Offers an operation table to clients, which may name operations by their index in it
     /// ([`OperationDemux::Active`](crate::OperationDemux)).
     #[must_use]
@@ -58,10 +67,11 @@ impl References {
         object_key: Vec<u8>,
     ) -> Result<ObjectRef, SystemException> {
         let offered = self.operations.and_then(operation_index::component);
-        if let Some(custom) = &self.custom {
-            return custom.make_reference(orb, type_id, object_id, object_key, offered);
+        let components: Vec<_> = offered.into_iter().chain(self.components.iter().cloned()).collect();
+        match &self.custom {
+            Some(custom) => custom.make_reference(orb, type_id, object_id, object_key, components),
+            None => orb.make_reference_with(type_id, object_key, &components),
         }
-        orb.make_reference_with(type_id, object_key, offered.as_slice())
     }
 }
 
@@ -82,11 +92,11 @@ impl ReferenceCustomization {
         type_id: &str,
         object_id: &[u8],
         object_key: Vec<u8>,
-        offered: Option<TaggedComponent>,
+        mut all: Vec<TaggedComponent>,
     ) -> Result<ObjectRef, SystemException> {
         let IorInfoState { template, components, factory } = &*self.0;
-        let components: Vec<TaggedComponent> = offered.into_iter().chain(components.iter().cloned()).collect();
-        let made = orb.make_reference_with(type_id, object_key, &components)?;
+        all.extend_from_slice(components);
+        let made = orb.make_reference_with(type_id, object_key, &all)?;
         match factory {
             Some(factory) => factory.make_object(template, object_id, made),
             None => Ok(made),

@@ -10,7 +10,7 @@ use spandrel_giop::SystemException;
 use spandrel_orb::{BidirectionalPolicy, Located, ObjectRef, Target};
 use spandrel_sync::Arc;
 
-use super::servant::Servant;
+use super::{executor::RequestExecutor, servant::Servant};
 
 /// Finds the servants of object keys. Called from many threads at once.
 pub trait ObjectAdapter: Send + Sync + fmt::Debug {
@@ -71,7 +71,7 @@ pub trait LastTarget {
     fn record_target(&self, place: u64);
 }
 
-/// The place that a request has kept in its adapter while it waited.
+/// The place that a request has kept in its adapter while it waited, or [`Placed`](crate::Placed).
 pub type Reservation = Box<dyn Any + Send>;
 
 /// The wait of a request for its adapter.
@@ -89,6 +89,14 @@ pub enum Resolution {
     Wait(AdapterWait),
     /// The main thread has to run the request, and resolves it again.
     MainThread,
+    /// An executor chooses the thread that runs the request. That thread resolves it again, with the reservation
+    /// [`Placed`](crate::Placed).
+    Executor {
+        /// The executor of the adapter.
+        executor: Arc<dyn RequestExecutor>,
+        /// The position of the object's id in the object key.
+        object_id_at: usize,
+    },
     /// The object cannot be called directly at present: a request would have to wait, to be forwarded, or to
     /// be run by another thread. Only for [`Entry::Direct`].
     Marshal,
@@ -203,6 +211,7 @@ impl fmt::Debug for Resolution {
             Self::ForwardPermanently(target) => f.debug_tuple("ForwardPermanently").field(target).finish(),
             Self::Wait(_) => f.write_str("Wait"),
             Self::MainThread => f.write_str("MainThread"),
+            Self::Executor { executor, .. } => f.debug_tuple("Executor").field(executor).finish(),
             Self::Marshal => f.write_str("Marshal"),
         }
     }

@@ -389,7 +389,12 @@ impl DeferredCall {
             .with_detail("the deadline of the client passed before the servant had replied")
     }
 
-    fn operation(&self) -> String {
+    /// The ORB that serves the request.
+    pub(crate) fn orb(&self) -> &Orb {
+        self.request.origin.orb()
+    }
+
+    pub(crate) fn operation(&self) -> String {
         let header = RequestHeader::decode(&mut self.request.origin.decoder(&self.request.message));
         header.map_or_else(|_| String::new(), |header| header.operation.to_string())
     }

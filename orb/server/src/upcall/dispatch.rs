@@ -26,18 +26,25 @@
 //! A deferred request leaves its upcall at step 4 and keeps its servant in use. Its answer passes steps 4 to
 //! 7 later; then the use ends. Direct calls have steps 4 and 8 only.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use spandrel_cdr::Encode;
-use spandrel_giop::{CompletionStatus, ReplyStatus, ResponseFlags, SystemException, minor};
-use spandrel_orb::{SupportedInterfaces, Target, internal::OBJECT_ID};
+use spandrel_giop::{CompletionStatus, ReplyStatus, ResponseFlags, SystemException, SystemExceptionKind, minor};
+use spandrel_orb::{
+    SupportedInterfaces, Target,
+    internal::{OBJECT_ID, UpcallScope},
+};
 use spandrel_sync::{Arc, Mutex};
 
 use super::{
     call::{ServerCall, apply_decision},
+    deferred::DeferredCall,
+    executor::{HandedOverRequest, HandedOverWork, Placed, Placement, RequestExecutor, RequestToPlace},
     interception,
     interface_definition::interface_definition,
     marshaled_reply::ReplySlot,
     received_request::RequestState,
-    reply::{answer, answer_marshaled},
+    reply::{answer, answer_marshaled, panicked},
 };
 use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant, Upcall};
 
@@ -62,7 +69,7 @@ pub(crate) fn serve(
             let (servant, target) = upcall.parts();
             call.run(&**servant, &*target)
         }
-        other => answer_without_servant(other, call, adapter),
+        other => answer_without_servant(other, object_key, call, adapter),
     }
 }
 
@@ -71,6 +78,7 @@ pub(crate) fn serve(
 #[inline(never)]
 fn answer_without_servant(
     resolution: Resolution,
+    object_key: &[u8],
     call: ServerCall<'_>,
     adapter: &Arc<dyn ObjectAdapter>,
 ) -> Result<Replied, SystemException> {
@@ -79,6 +87,9 @@ fn answer_without_servant(
         Resolution::ForwardPermanently(target) => call.forward_permanently(&target),
         Resolution::Wait(wait) => serve_after(wait, call, Arc::clone(adapter)),
         Resolution::MainThread => serve_in_main_thread(call, Arc::clone(adapter)),
+        Resolution::Executor { executor, object_id_at } => {
+            serve_in_executor(&*executor, object_key, object_id_at, call, adapter)
+        }
         Resolution::Serve(_) | Resolution::Marshal => Err(misplaced()),
     }
 }
@@ -282,6 +293,64 @@ fn serve_in_main_thread(call: ServerCall<'_>, adapter: Arc<dyn ObjectAdapter>) -
         deferred.into_iter().for_each(|deferred| deferred.end(Err(exception.clone())));
     }
     Ok(replied)
+}
+
+/// Runs a request where the adapter's executor wants it.
+fn serve_in_executor(
+    executor: &dyn RequestExecutor,
+    object_key: &[u8],
+    object_id_at: usize,
+    call: ServerCall<'_>,
+    adapter: &Arc<dyn ObjectAdapter>,
+) -> Result<Replied, SystemException> {
+    let request = RequestToPlace {
+        object_id: object_key.get(object_id_at..).unwrap_or_default(),
+        contexts: &call.header().service_contexts,
+        is_collocated: call.origin().peer_address().is_none(),
+    };
+    let level = match executor.place(&request)? {
+        Placement::Here(_scope) => return serve(object_key, call, adapter, Some(Box::new(Placed))),
+        Placement::HandOver(level) => level,
+    };
+    let octets = call.message().header.total_len();
+    let deadline = call.request().deadline();
+    let deadline = deadline.and_then(|deadline| deadline.answer.into_iter().chain(deadline.delivery).min());
+    let (deferred, replied) = call.defer()?;
+    let work = Box::new(DeferredWork { deferred, adapter: Arc::clone(adapter) });
+    executor.submit(HandedOverRequest { level, octets, deadline, work });
+    Ok(replied)
+}
+
+/// A deferred request that a thread of an executor runs.
+struct DeferredWork {
+    deferred: DeferredCall,
+    adapter: Arc<dyn ObjectAdapter>,
+}
+
+impl HandedOverWork for DeferredWork {
+    fn run(self: Box<Self>) {
+        let Self { deferred, adapter } = *self;
+        let orb = deferred.orb().clone();
+        if orb.is_copied() {
+            return;
+        }
+        let _scope = UpcallScope::enter();
+        let serve = || deferred.answer(|call| serve_again(call, &adapter, Some(Box::new(Placed))));
+        let outcome = catch_unwind(AssertUnwindSafe(serve)).unwrap_or_else(|panic| {
+            let exception = panicked(&deferred.operation(), &*panic);
+            orb.statistics().servant_panicked();
+            tracing::error!(%exception, "a servant panicked");
+            Err(exception)
+        });
+        deferred.end(outcome);
+    }
+
+    fn refuse(self: Box<Self>, exception: SystemException) {
+        if exception.kind() == SystemExceptionKind::Timeout {
+            self.deferred.orb().statistics().refused_expired();
+        }
+        self.deferred.end(Err(exception));
+    }
 }
 
 /// Serves a deferred request by its key.

@@ -1,0 +1,150 @@
+//! Executors: threads of a crate above, which run the requests of some adapters in place of the threads that read them.
+//!
+//! | part | crate | knows | never knows |
+//! | --- | --- | --- | --- |
+//! | [`RequestExecutor`], [`HandedOverRequest`] | this one | requests, their octets and deadlines | priorities, lanes, pools of threads |
+//! | the policy that names an executor | `spandrel-poa` | which adapter has one, and that it excludes other thread policies | the same |
+//! | an executor, such as the lanes of `spandrel-rt` | any above | service contexts and object ids, and from them a *level* | connections, adapters, servants |
+//!
+//! # The way of a request
+//! 1. The thread that reads a connection finds the adapter. If that has an executor, it returns
+//!    [`Resolution::Executor`](crate::Resolution::Executor) and touches no servant. Adapters without one pay nothing:
+//!    they take the short path before the executor is looked at.
+//! 2. [`RequestExecutor::place`] looks at the request, which is not copied yet, and chooses a level, refuses it with an
+//!    exception, or lets the calling thread run it: a collocated caller that is a thread of the executor already.
+//! 3. Otherwise the request is deferred: it owns its message and counts as a deferred request of its connection. So
+//!    CancelRequest, CloseConnection, shutdown, `-ORBMaxDeferredRequests`, the charge of memory, statistics and
+//!    interceptors are those of all deferred requests. The thread reads on.
+//! 4. [`RequestExecutor::submit`] takes it and returns at once. A thread of the executor calls
+//!    [`HandedOverRequest::run`], which checks cancellation and deadline, resolves the object anew from its key, and runs
+//!    the servant; or [`HandedOverRequest::refuse`], which sends the exception.
+//!
+//! A request that waits for its adapter (a holding manager, a servant that is being incarnated) is resolved anew after
+//! the wait and comes back to step 1. So an executor's thread never waits for an adapter.
+//!
+//! A collocated call passes the same steps; its caller waits for the reply. With `thread-pool`, the workers of the pool
+//! are the threads that read, and requests pass that queue before.
+
+use std::any::Any;
+use std::fmt;
+
+use spandrel_cdr::TaggedComponent;
+use spandrel_giop::{ServiceContexts, SystemException};
+use spandrel_sync::time::Instant;
+
+/// Takes requests from the threads that read them, and runs them in threads of its own.
+pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
+    /// Chooses the thread for a request. Called in the thread that read it, or in that of a collocated caller, with no
+    /// lock held. Must not wait.
+    ///
+    /// # Errors
+    /// The exception with which the request is refused; COMPLETED_NO.
+    fn place(&self, request: &RequestToPlace<'_>) -> Result<Placement, SystemException>;
+
+    /// Takes a request that [`place`](Self::place) has given a level. It is to be [run](HandedOverRequest::run) or
+    /// [refused](HandedOverRequest::refuse), now or later. Must not wait.
+    fn submit(&self, request: HandedOverRequest);
+
+    /// Whether a call that does not marshal may run in the calling thread, without [`place`](Self::place).
+    fn runs_direct_calls(&self, object_id: &[u8]) -> bool {
+        _ = object_id;
+        false
+    }
+
+    /// The components that references to this object carry.
+    fn reference_components(&self, object_id: &[u8]) -> Vec<TaggedComponent> {
+        _ = object_id;
+        Vec::new()
+    }
+}
+
+/// A request whose thread is being chosen.
+#[derive(Debug)]
+pub struct RequestToPlace<'r> {
+    /// The object's id within its adapter.
+    pub object_id: &'r [u8],
+    /// The service contexts of the request.
+    pub contexts: &'r ServiceContexts<'r>,
+    /// Whether the calling thread waits for the reply: the caller is in the same ORB.
+    pub is_collocated: bool,
+}
+
+/// The thread that runs a request.
+pub enum Placement {
+    /// The calling thread. The value is dropped after the request has run.
+    Here(Box<dyn Any>),
+    /// A thread of the executor, for a request of this level. The executor alone gives the number a meaning.
+    HandOver(u32),
+}
+
+/// A request that an executor is to run. One that is dropped ends with NO_RESPONSE.
+pub struct HandedOverRequest {
+    pub(crate) level: u32,
+    pub(crate) octets: usize,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) work: Box<dyn HandedOverWork>,
+}
+
+/// The parts of a handed-over request that lead to its servant.
+pub(crate) trait HandedOverWork: Send {
+    /// Runs the servant in the calling thread and sends the reply.
+    fn run(self: Box<Self>);
+
+    /// Sends this exception as the reply.
+    fn refuse(self: Box<Self>, exception: SystemException);
+}
+
+impl HandedOverRequest {
+    /// The number that [`RequestExecutor::place`] chose.
+    #[must_use]
+    pub fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// The octets of its message, which it occupies while it waits.
+    #[must_use]
+    pub fn octets(&self) -> usize {
+        self.octets
+    }
+
+    /// The time from which on it is not begun any more.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Runs the servant in the calling thread, unless the request was cancelled or its deadline has passed, and sends
+    /// the reply. A panic of the servant ends here.
+    pub fn run(self) {
+        self.work.run();
+    }
+
+    /// Ends the request with this exception.
+    pub fn refuse(self, exception: SystemException) {
+        self.work.refuse(exception);
+    }
+}
+
+impl fmt::Debug for HandedOverRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { level, octets, deadline, .. } = self;
+        f.debug_struct("HandedOverRequest")
+            .field("level", level)
+            .field("octets", octets)
+            .field("deadline", deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here(_) => f.write_str("Here"),
+            Self::HandOver(level) => f.debug_tuple("HandOver").field(level).finish(),
+        }
+    }
+}
+
+/// The [reservation](crate::Reservation) of a request whose thread was chosen: it runs in the calling thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed;
