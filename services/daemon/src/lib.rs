@@ -42,6 +42,8 @@ mod args;
 mod caller;
 mod client;
 mod failure;
+mod iterators;
+mod purge;
 mod signals;
 mod toml_text;
 
@@ -65,6 +67,8 @@ pub use args::{DaemonArgs, PolicyArgs, ServedObject};
 pub use caller::caller;
 pub use client::client_orb;
 pub use failure::{Failure, FailureKind};
+pub use iterators::{ActiveIterators, IteratorOptions};
+pub use purge::{PurgeOptions, PurgeStop, Purger};
 pub use signals::hangup_flag;
 pub use spandrel_error::output::{parse, remark};
 pub use toml_text::parse_toml;

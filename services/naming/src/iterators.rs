@@ -3,16 +3,13 @@
 //! An iterator is a position in the store, and no copy of the bindings. Their number is limited, and one that no
 //! client calls for some time expires; the specification allows a server to destroy them at any time (2.3.10).
 
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
-
 use spandrel::authorization::PathCheck;
 use spandrel::net::sync::{Arc, Mutex, Weak};
-use spandrel::poa::ObjectId;
 use spandrel::services::cos_naming::{
     Binding, BindingIterator, BindingIteratorServant, BindingIteratorSkeleton, BindingList, BindingType, NameComponent,
 };
 use spandrel::{CompletionStatus, Poa, SystemException};
+use spandrel_daemon::{ActiveIterators, IteratorOptions};
 
 use crate::failure::system;
 use crate::store::{ContextId, Store};
@@ -23,49 +20,23 @@ const MAX_LISTED: usize = 10_000;
 /// The iterators of a service.
 #[derive(Debug)]
 pub(crate) struct Iterators {
-    poa: Poa,
-    /// The most iterators; a further one takes the place of that which was called least recently.
-    limit: usize,
-    /// The time without a call after which an iterator may be destroyed.
-    expiry: Duration,
+    active: ActiveIterators,
     path_check: Option<PathCheck>,
-    /// The time of the last call on each.
-    known: Mutex<HashMap<ObjectId, Instant>>,
 }
 
 impl Iterators {
-    pub(crate) fn new(poa: Poa, limit: usize, expiry: Duration, path_check: Option<PathCheck>) -> Self {
-        Self { poa, limit, expiry, path_check, known: Mutex::default() }
+    pub(crate) fn new(poa: Poa, options: IteratorOptions, path_check: Option<PathCheck>) -> Self {
+        Self { active: ActiveIterators::new(poa, options), path_check }
     }
 
-    /// Creates an iterator, after the removal of expired ones and of one too many.
     fn add(self: &Arc<Self>, cursor: Cursor) -> Result<BindingIterator, SystemException> {
-        for id in self.superfluous() {
-            _ = self.poa.deactivate_object(&id); // it may have been destroyed meanwhile
-        }
         let servant = Iterator {
             path: cursor.store.path(cursor.context).map_err(|error| system(&error))?,
             cursor: Mutex::new(cursor),
             iterators: Arc::downgrade(self),
             path_check: self.path_check.clone(),
-            poa: self.poa.clone(),
         };
-        let object = self.poa.activate(BindingIteratorSkeleton::new(servant))?;
-        let id = self.poa.reference_to_id(&object)?;
-        self.known.lock().insert(id, Instant::now());
-        Ok(object.unchecked_narrow())
-    }
-
-    /// Removes expired iterators, and the least recently called one if there is no place for another; returns them.
-    fn superfluous(&self) -> Vec<ObjectId> {
-        let mut known = self.known.lock();
-        let mut removed: Vec<_> =
-            known.iter().filter(|(_, called)| called.elapsed() > self.expiry).map(|(id, _)| id.clone()).collect();
-        if removed.is_empty() && known.len() >= self.limit {
-            removed.extend(known.iter().min_by_key(|(_, called)| **called).map(|(id, _)| id.clone()));
-        }
-        removed.iter().for_each(|id| _ = known.remove(id));
-        removed
+        Ok(self.active.activate(Arc::new(BindingIteratorSkeleton::new(servant)))?.unchecked_narrow())
     }
 }
 
@@ -120,7 +91,6 @@ struct Iterator {
     path_check: Option<PathCheck>,
     cursor: Mutex<Cursor>,
     iterators: Weak<Iterators>,
-    poa: Poa,
 }
 
 impl Iterator {
@@ -131,18 +101,11 @@ impl Iterator {
 
     fn next(&self, operation: &str, how_many: usize) -> Result<BindingList, SystemException> {
         self.permit(operation)?;
-        let id = current_id()?;
-        if let Some(iterators) = self.iterators.upgrade()
-            && let Some(called) = iterators.known.lock().get_mut(&id)
-        {
-            *called = Instant::now();
+        if let Some(iterators) = self.iterators.upgrade() {
+            iterators.active.record_call()?;
         }
         self.cursor.lock().next(how_many).map(|(bindings, _)| bindings)
     }
-}
-
-fn current_id() -> Result<ObjectId, SystemException> {
-    spandrel::poa::Current::new().object_id().map_err(|_| SystemException::object_not_exist(0, CompletionStatus::No))
 }
 
 impl BindingIteratorServant for Iterator {
@@ -163,10 +126,6 @@ impl BindingIteratorServant for Iterator {
 
     fn destroy(&self) -> Result<(), SystemException> {
         self.permit("destroy")?;
-        let id = current_id()?;
-        if let Some(iterators) = self.iterators.upgrade() {
-            iterators.known.lock().remove(&id);
-        }
-        Ok(self.poa.deactivate_object(&id)?)
+        self.iterators.upgrade().map_or(Ok(()), |iterators| iterators.active.destroy_current())
     }
 }

@@ -21,8 +21,8 @@ mod service;
 pub mod store;
 
 pub use arguments::NamingArgs;
-pub use purge::PurgeOptions;
 pub use redb_store::{RedbStore, RedbStoreOptions, Synchronization};
 pub use service::{ADAPTER, BOOTSTRAP_KEY, NamingError, NamingOptions, NamingService, ROOT_KEY, STORE_FILE};
+pub use spandrel_daemon::{IteratorOptions, PurgeOptions};
 pub use spandrel_store::OpenError;
 pub use store::Store;

@@ -5,70 +5,21 @@
 //! down for a while keeps its names.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
 
+use spandrel::Orb;
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_naming::NameComponent;
-use spandrel::types::Ior;
-use spandrel::{Orb, SystemExceptionKind};
+use spandrel_daemon::{PurgeOptions, PurgeStop, Purger};
 
 use crate::store::{ContextId, Store, StoreError, Target};
 
 /// The bindings that are read at once.
 const PAGE: usize = 100;
 
-/// The settings of the removal.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct PurgeOptions {
-    /// The time between two rounds.
-    pub interval: Duration,
-    /// Whether bindings to objects of unreachable servers are removed, too (default: no).
-    pub removes_unreachable: bool,
-    /// The time limit of the call on each object (default 5 seconds).
-    pub timeout: Duration,
-}
-
-impl PurgeOptions {
-    /// The defaults, with this interval.
-    #[must_use]
-    pub fn new(interval: Duration) -> Self {
-        Self { interval, removes_unreachable: false, timeout: Duration::from_secs(5) }
-    }
-}
-
-/// The thread that removes bindings. It ends when this is dropped, after the call that it waits for.
-#[derive(Debug)]
-pub(crate) struct Purger {
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Purger {
-    pub(crate) fn start(orb: Orb, store: Arc<dyn Store>, options: PurgeOptions) -> Self {
-        let (stop, stopped) = mpsc::channel();
-        let thread = thread::spawn(move || {
-            let mut round = Round { orb, store, options, stopped };
-            while !round.is_stopped_within(options.interval) {
-                match round.run() {
-                    Ok(0) => {}
-                    Ok(removed) => tracing::info!(removed, "bindings to objects that do not exist were removed"),
-                    Err(error) => tracing::warn!(%error, "the removal of bindings ended early"),
-                }
-            }
-        });
-        Self { stop: Some(stop), thread: Some(thread) }
-    }
-}
-
-impl Drop for Purger {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            _ = thread.join();
-        }
-    }
+/// Removes bindings from now on.
+pub(crate) fn start(orb: Orb, store: Arc<dyn Store>, options: PurgeOptions) -> Purger {
+    let round = Round { orb, store, options };
+    Purger::start("bindings", options.interval, move |stop| round.run(stop))
 }
 
 /// One visit of all contexts.
@@ -76,16 +27,11 @@ struct Round {
     orb: Orb,
     store: Arc<dyn Store>,
     options: PurgeOptions,
-    stopped: mpsc::Receiver<()>,
 }
 
 impl Round {
-    fn is_stopped_within(&mut self, time: Duration) -> bool {
-        self.stopped.recv_timeout(time) != Err(mpsc::RecvTimeoutError::Timeout)
-    }
-
     /// Removes bindings; returns their number.
-    fn run(&mut self) -> Result<usize, StoreError> {
+    fn run(&self, stop: &PurgeStop) -> Result<usize, StoreError> {
         let mut removed = 0;
         let mut known = HashSet::from([ContextId::ROOT]);
         let mut waiting = VecDeque::from([ContextId::ROOT]);
@@ -99,7 +45,7 @@ impl Round {
                 let Some((last, _)) = page.last() else { break };
                 after = Some(last.clone());
                 for (name, _) in page {
-                    if self.is_stopped_within(Duration::ZERO) {
+                    if stop.is_requested() {
                         return Ok(removed);
                     }
                     let target = match self.store.lookup(context, &name) {
@@ -126,18 +72,8 @@ impl Round {
                 path => path.map(|_| false),
             },
             Target::Object(ior) if ior.is_nil() => Ok(false),
-            Target::Object(ior) | Target::ForeignContext(ior) => Ok(self.does_not_exist(ior)),
-        }
-    }
-
-    fn does_not_exist(&self, ior: &Ior) -> bool {
-        use SystemExceptionKind::{CommFailure, NoResponse, Timeout, Transient};
-        let object = self.orb.reference(ior.clone()).with_timeout(Some(self.options.timeout));
-        match object.non_existent() {
-            Ok(does_not_exist) => does_not_exist,
-            Err(exception) => {
-                let is_unreachable = matches!(exception.kind(), CommFailure | NoResponse | Timeout | Transient);
-                self.options.removes_unreachable && is_unreachable
+            Target::Object(ior) | Target::ForeignContext(ior) => {
+                Ok(self.options.is_gone(&self.orb.reference(ior.clone())))
             }
         }
     }

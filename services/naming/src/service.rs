@@ -12,13 +12,14 @@ use spandrel::poa::{
 use spandrel::server::DeferringSkeleton;
 use spandrel::services::cos_naming::NamingContextExtSkeleton;
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
+use spandrel_daemon::{IteratorOptions, PurgeOptions, Purger};
 use spandrel_store::{Administration, OpenError, Service};
 
 use crate::bootstrap::{BootstrapSkeleton, InitialReferences};
 use crate::context::{ContextServant, Contexts};
 use crate::deferral::DeferredChanges;
 use crate::iterators::Iterators;
-use crate::purge::{PurgeOptions, Purger};
+use crate::purge;
 use crate::redb_store::{RedbStore, RedbStoreOptions};
 use crate::store::{ContextId, Store};
 
@@ -45,10 +46,8 @@ pub struct NamingOptions {
     pub path_check: Option<PathCheck>,
     /// The removal of bindings to objects that do not exist any more; none by default.
     pub purge: Option<PurgeOptions>,
-    /// The most binding iterators; a further one takes the place of the one called least recently (default 1,000).
-    pub max_iterators: usize,
-    /// The time without a call after which an iterator may be destroyed (default 5 minutes).
-    pub iterator_expiry: Duration,
+    /// The number of binding iterators, and their expiry.
+    pub iterators: IteratorOptions,
     /// The time limit of a call on a context of another server (default 10 seconds).
     pub federation_timeout: Duration,
     /// The largest reference that may be bound, in octets (default 64 KiB).
@@ -64,8 +63,7 @@ impl NamingOptions {
             store: RedbStoreOptions::default(),
             path_check: None,
             purge: None,
-            max_iterators: 1_000,
-            iterator_expiry: Duration::from_secs(300),
+            iterators: IteratorOptions::default(),
             federation_timeout: Duration::from_secs(10),
             max_reference: 64 << 10,
         }
@@ -164,12 +162,11 @@ impl NamingService {
         options: NamingOptions,
     ) -> Result<Self, NamingError> {
         let iterators = adapter.create_poa("BindingIterators", Some(&adapter.the_poa_manager()), [])?;
-        let (limit, expiry) = (options.max_iterators.max(1), options.iterator_expiry);
         let contexts = Arc::new(Contexts {
             orb: orb.clone(),
             poa: adapter.clone(),
             store,
-            iterators: Arc::new(Iterators::new(iterators, limit, expiry, options.path_check.clone())),
+            iterators: Arc::new(Iterators::new(iterators, options.iterators, options.path_check.clone())),
             path_check: options.path_check,
             federation_timeout: options.federation_timeout,
             max_reference: options.max_reference,
@@ -183,7 +180,7 @@ impl NamingService {
         let initial = InitialReferences { own: vec![(ROOT_KEY, root.clone())] };
         let bootstrap = root_adapter.activate(BootstrapSkeleton::new(initial))?;
         orb.set_object_key_alias(BOOTSTRAP_KEY, &bootstrap)?;
-        let purger = options.purge.map(|purge| Purger::start(orb.clone(), Arc::clone(&contexts.store), purge));
+        let purger = options.purge.map(|options| purge::start(orb.clone(), Arc::clone(&contexts.store), options));
         Ok(Self {
             contexts,
             root_adapter: root_adapter.clone(),

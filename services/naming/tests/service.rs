@@ -65,7 +65,7 @@ fn is_alive(iterator: &BindingIterator) -> bool {
 
 #[test]
 fn an_iterator_beyond_the_limit_takes_the_place_of_the_one_called_least_recently() {
-    let served = Served::start(|options| options.max_iterators = 3);
+    let served = Served::start(|options| options.iterators.limit = 3);
     served.root.bind(&name("a"), Some(&object(&served.client))).unwrap();
     let [first, second, third] = [0; 3].map(|_| served.iterator());
     assert!(is_alive(&first) && is_alive(&third));
@@ -79,7 +79,7 @@ fn an_iterator_beyond_the_limit_takes_the_place_of_the_one_called_least_recently
 
 #[test]
 fn an_iterator_without_calls_expires() {
-    let served = Served::start(|options| options.iterator_expiry = Duration::from_millis(1));
+    let served = Served::start(|options| options.iterators.expiry = Duration::from_millis(1));
     served.root.bind(&name("a"), Some(&object(&served.client))).unwrap();
     let first = served.iterator();
     wait_until("the expiry of an iterator", || {

@@ -35,10 +35,11 @@ mod table;
 #[doc(hidden)]
 pub use spandrel;
 
-pub use iterators::{IteratorOptions, PropertyIterators};
+pub use iterators::PropertyIterators;
 pub use limits::{Limits, ServiceLimits};
 pub use service::{
     ADAPTER, FACTORY_KEY, PropertyError, PropertyOptions, PropertyService, SET_DEF_FACTORY_KEY, STORE_FILE,
 };
 pub use set::LocalPropertySet;
+pub use spandrel_daemon::IteratorOptions;
 pub use store::{StoreError, check_store};

@@ -7,9 +7,10 @@ use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, LifespanPolicy, Obje
 use spandrel::server::Servant;
 use spandrel::services::cos_property_service::{PropertySetDefFactorySkeleton, PropertySetFactorySkeleton};
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
+use spandrel_daemon::IteratorOptions;
 use spandrel_store::{Administration, Service, Storage};
 
-use crate::iterators::{IteratorOptions, PropertyIterators};
+use crate::iterators::PropertyIterators;
 use crate::limits::ServiceLimits;
 use crate::registry::{Counts, Registry, SetDefFactory, SetFactory};
 use crate::store::{Store, StoreError};

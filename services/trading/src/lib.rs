@@ -53,9 +53,8 @@ mod wait;
 pub use spandrel;
 
 pub use attributes::Attributes;
-pub use iterators::IteratorOptions;
 pub use limits::Limits;
-pub use purge::PurgeOptions;
 pub use query::QUERY_TIME;
 pub use service::{ADAPTER, LOOKUP_KEY, STORE_FILE, TradingError, TradingOptions, TradingService};
+pub use spandrel_daemon::{IteratorOptions, PurgeOptions};
 pub use store::{StoreError, check_store};

@@ -10,15 +10,16 @@ use spandrel::server::Servant;
 use spandrel::services::cos_trading::{AdminSkeleton, LinkSkeleton, LookupSkeleton, RegisterSkeleton};
 use spandrel::services::cos_trading_repos::ServiceTypeRepositorySkeleton;
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
+use spandrel_daemon::{IteratorOptions, PurgeOptions, Purger};
 use spandrel_store::{Administration, Service, Storage};
 
 use crate::components::TraderServant;
 use crate::dynamic::DynamicOptions;
 use crate::federation::linked::{LinkOptions, LinkedTraders};
-use crate::iterators::{IteratorOptions, Iterators};
+use crate::iterators::Iterators;
 use crate::limits::Limits;
 use crate::links::{StoredLinks, follow_settings, restore};
-use crate::purge::{PurgeOptions, Purger};
+use crate::purge;
 use crate::state::{SharedState, State};
 use crate::store::{Store, StoreError};
 use crate::trader::{Components, Trader};
@@ -204,7 +205,7 @@ impl TradingService {
             }
             _ => None,
         };
-        let purger = options.purge.map(|purge| Purger::start(Arc::clone(&trader), purge));
+        let purger = options.purge.map(|options| purge::start(Arc::clone(&trader), options));
         Ok(Self { trader, adapter, orb: orb.clone(), lookup, purger, administration })
     }
 
