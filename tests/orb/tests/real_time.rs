@@ -79,11 +79,11 @@ fn answer(request: &ReceivedRequest) -> Option<Vec<u8>> {
 
 /// The priority contexts of the received requests, in order: the octets of each, or `None`.
 fn priorities(received: &ReceivedLog) -> Vec<Option<Vec<u8>>> {
-    let of = |request: &ReceivedRequest| {
+    let priority = |request: &ReceivedRequest| {
         let context = request.contexts.iter().find(|(id, _)| *id == contexts::RT_CORBA_PRIORITY);
         context.map(|(_, data)| data.clone())
     };
-    std::mem::take(&mut *received.lock().unwrap()).iter().map(of).collect()
+    std::mem::take(&mut *received.lock().unwrap()).iter().map(priority).collect()
 }
 
 /// The octets of a priority: byte order, padding, short (`octet order | short priority` in an encapsulation).

@@ -63,7 +63,7 @@ pub type CallerState = Option<i16>;
 pub struct BoundCall {
     /// The reference by which the call is made, if it is another one: to the same object, by other connections.
     pub route: Option<ObjectRef>,
-    /// Passed to [`BindingPolicies::contexts`].
+    /// The state of the calling thread when the call began, for [`BindingPolicies::contexts`].
     pub caller: CallerState,
 }
 
