@@ -88,6 +88,7 @@
 //! | `parse` | descriptions of interfaces from IDL that is read at run time ([`dynamic`]); not a default feature |
 //! | `log` | `diagnostics::log`: a log on standard error, configured by the variable `SPANDREL_LOG`; not a default feature |
 //! | `services` | `services`: stubs of the naming service and the implementation repository, and servers that the latter starts; includes `server`; not a default feature |
+//! | `event` | `services::cos_event_channel_admin` and its companions: stubs and skeletons of the event service and of factories of channels; includes `services`; not a default feature |
 //! | `property` | `services::cos_property_service`: stubs and skeletons of the property service; includes `services`; not a default feature |
 //! | `trading` | `services::cos_trading` and its companions: stubs and skeletons of the trading service; includes `services`; not a default feature |
 //! | `interface-repository` | the types of the interface repository (`services::repository::corba`), and `services::repository`; includes `parse` and `services`; not a default feature |

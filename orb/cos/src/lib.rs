@@ -20,10 +20,11 @@
 //! `idl` of this package.
 #![forbid(unsafe_code)]
 
-/// The IDL of the services, each a whole file: the naming service, the property service, the trading service, the
-/// implementation repository, and what Spandrel's interface repository adds to that of the standard. A program shows
-/// their interfaces with it where no repository does.
-pub const IDL_FILES: [&str; 5] = [
+/// The IDL of the services, each a whole file: the event service, the naming service, the property service, the trading
+/// service, the implementation repository, and what Spandrel's interface repository adds to that of the standard. A
+/// program shows their interfaces with it where no repository does.
+pub const IDL_FILES: [&str; 6] = [
+    include_str!("../idl/CosEvent.idl"),
     include_str!("../idl/CosNaming.idl"),
     include_str!("../idl/CosPropertyService.idl"),
     include_str!("../idl/CosTrading.idl"),
@@ -41,6 +42,10 @@ pub mod repository;
 pub use naming_client::{MAX_PUBLISHED, NamingClient, NamingError};
 
 include!("cos_naming.rs");
+#[cfg(feature = "event")]
+include!("cos_event.rs");
+#[cfg(feature = "event")]
+include!("event_factory.rs");
 #[cfg(feature = "property")]
 include!("cos_property_service.rs");
 #[cfg(feature = "trading")]

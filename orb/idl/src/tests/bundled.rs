@@ -18,6 +18,9 @@ fn bundled_stubs_are_up_to_date() {
     let without_corba = options().external("orb.idl", "crate::corba").expect("a path");
     bundled("CosPropertyService.idl", "cos_property_service.rs", &without_corba);
     bundled("CosTrading.idl", "cos_trading.rs", &without_corba);
+    bundled("CosEvent.idl", "cos_event.rs", &options());
+    let with_modules = options().external("CosNaming.idl", "crate").and_then(|it| it.external("CosEvent.idl", "crate"));
+    bundled("EventFactory.idl", "event_factory.rs", &with_modules.expect("paths"));
     bundled("ImplementationRepository.idl", "implementation_repository.rs", &options());
 }
 
