@@ -1,6 +1,10 @@
 //! The HTTP endpoint for Prometheus and health checks.
 
-use std::{fmt, io, net::SocketAddr, time::Duration};
+use std::{
+    fmt, io,
+    net::{Shutdown, SocketAddr},
+    time::Duration,
+};
 
 use spandrel_ipc::inet::{self, Inet};
 use spandrel_reactor::{
@@ -22,6 +26,8 @@ const MAX_CONNECTIONS: usize = 16;
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest request that is read, in octets.
 const MAX_REQUEST_OCTETS: usize = 4096;
+/// The most octets that are read and dropped after a response.
+const MAX_DISCARDED_OCTETS: usize = 16 << 20;
 
 /// Renders all metrics as text.
 type RenderMetrics = Box<dyn Fn() -> String + Send + Sync>;
@@ -36,7 +42,7 @@ struct EndpointState {
 /// An HTTP endpoint with the paths `/metrics` and `/healthz`; closed when it is dropped.
 ///
 /// It has a thread and a reactor of its own, so that it answers while the process is busy. It is no web server: each
-/// connection has one request without a body and one response. It serves 16 connections at a time, each for 10
+/// connection has one request and one response, and what follows the request's header is dropped. It serves 16 connections at a time, each for 10
 /// seconds at most. There is no access control beyond the address.
 pub struct Endpoint {
     reactor: Reactor,
@@ -57,6 +63,7 @@ impl Endpoint {
         let acceptor = Acceptor::new(Inet::default(), move || EndpointConnection {
             state: Arc::clone(&answers),
             read: Vec::new(),
+            phase: ConnectionPhase::Request,
         });
         let server = acceptor
             .acceptance(AtMost(MAX_CONNECTIONS))
@@ -116,6 +123,17 @@ struct EndpointConnection {
     state: Arc<EndpointState>,
     /// The octets of the request; empty after the response.
     read: Vec<u8>,
+    phase: ConnectionPhase,
+}
+
+/// The progress of a connection. After the response, input is read up to the client's end: a connection that is closed
+/// with unread octets is reset, and the client may lose the response (RFC 9112, 9.6).
+#[derive(Clone, Copy)]
+enum ConnectionPhase {
+    /// The request is read.
+    Request,
+    /// The response is queued. So many octets have been dropped after it.
+    Discarding(usize),
 }
 
 impl EndpointConnection {
@@ -150,13 +168,26 @@ impl ServiceHandler<Inet> for EndpointConnection {
             peer.close();
             return Ok(());
         }
+        if let ConnectionPhase::Discarding(octets) = &mut self.phase {
+            *octets += count;
+            if *octets > MAX_DISCARDED_OCTETS {
+                peer.close();
+            }
+            return Ok(());
+        }
         self.read.extend_from_slice(&room[..count]);
         let Some((request, wants_body)) = http::read(&self.read, MAX_REQUEST_OCTETS) else { return Ok(()) };
         let response = self.respond(&request).to_octets(wants_body);
+        self.read = Vec::new();
+        self.phase = ConnectionPhase::Discarding(0);
         peer.limit_waiting(response.len());
         peer.put(&response)?;
-        peer.close();
-        Ok(())
+        if peer.waiting() == 0 { self.handle_sent(peer) } else { Ok(()) }
+    }
+
+    /// Ends the output after the response.
+    fn handle_sent(&mut self, peer: &mut Peer<'_, Inet>) -> io::Result<()> {
+        peer.stream().shutdown(Shutdown::Write)
     }
 
     /// Closes a connection that has taken too long.

@@ -90,6 +90,22 @@ fn other_http_requests_get_the_matching_status() {
 }
 
 #[test]
+fn a_response_arrives_although_octets_follow_its_request() {
+    let (_server, addr) = server_with_endpoint();
+    let get = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n";
+    for (method, octets) in [("POST", 0), ("POST", 3000), ("PUT", 3 << 20), ("GET", 3000)] {
+        let head = format!("{method} /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: {octets}\r\n\r\n");
+        let mut stream = TcpStream::connect(addr).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream.write_all(&[head.as_bytes(), &vec![b'x'; octets], get].concat()).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap_or_else(|error| panic!("{method} {octets}: {error}"));
+        assert!(response.contains("\r\nConnection: close\r\n"), "{response}");
+        assert_eq!(response.matches("HTTP/1.1 ").count(), 1, "{response}");
+    }
+}
+
+#[test]
 fn silent_clients_do_not_block_others() {
     let (_server, addr) = server_with_endpoint();
     // One connection less than the limit, each with half a request.
