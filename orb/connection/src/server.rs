@@ -60,6 +60,8 @@ impl CancelledRequests {
 pub struct ServerHalf<C> {
     deferred: HashMap<u64, DeferredRequest<C>>,
     next_deferred: u64,
+    /// The deferred requests that are being answered.
+    replying: usize,
     cancellable: Vec<(RequestKey, C)>,
     /// CancelRequests that were read while upcalls ran: the request, and the first turn that they did not
     /// mean.
@@ -70,12 +72,14 @@ pub struct ServerHalf<C> {
 struct DeferredRequest<C> {
     key: RequestKey,
     octets: usize,
+    /// Whether its answer has begun.
+    is_replying: bool,
     cancellation: C,
 }
 
 impl<C> Default for ServerHalf<C> {
     fn default() -> Self {
-        Self { deferred: HashMap::new(), next_deferred: 0, cancellable: Vec::new(), kept: VecDeque::new() }
+        Self { deferred: HashMap::new(), next_deferred: 0, replying: 0, cancellable: Vec::new(), kept: VecDeque::new() }
     }
 }
 
@@ -111,18 +115,28 @@ impl<C: Clone> ServerHalf<C> {
     pub fn defer(&mut self, key: RequestKey, octets: usize, cancellation: C) -> (u64, bool) {
         let number = self.next_deferred;
         self.next_deferred += 1;
-        self.deferred.insert(number, DeferredRequest { key, octets, cancellation });
+        self.deferred.insert(number, DeferredRequest { key, octets, is_replying: false, cancellation });
         (number, self.end_upcall(key.turn).is_some())
     }
 
     /// A deferred request is being answered. Returns the octets that it was charged with, once.
     pub fn uncharge_deferred(&mut self, number: u64) -> usize {
-        self.deferred.get_mut(&number).map_or(0, |request| std::mem::take(&mut request.octets))
+        let Some(request) = self.deferred.get_mut(&number) else { return 0 };
+        self.replying += usize::from(!std::mem::replace(&mut request.is_replying, true));
+        std::mem::take(&mut request.octets)
+    }
+
+    /// Whether deferred requests are left whose answers have not begun.
+    #[must_use]
+    pub fn has_unanswered(&self) -> bool {
+        self.deferred.len() > self.replying
     }
 
     /// A deferred request has ended. Returns the octets that it was charged with, and its cancellation.
     pub fn end_deferred(&mut self, number: u64) -> Option<(usize, C)> {
-        self.deferred.remove(&number).map(|request| (request.octets, request.cancellation))
+        let ended = self.deferred.remove(&number)?;
+        self.replying -= usize::from(ended.is_replying);
+        Some((ended.octets, ended.cancellation))
     }
 
     /// Returns the cancellations of these requests, to be called without a lock. `next_turn`: the first turn
@@ -272,8 +286,11 @@ mod tests {
     fn a_deferred_request_is_uncharged_once() {
         let mut half = half();
         assert_eq!((half.uncharge_deferred(0), half.uncharge_deferred(0)), (100, 0));
+        assert!(half.has_unanswered(), "the second one");
         assert_eq!(half.end_deferred(0), Some((0, "deferred")));
+        assert!(half.has_unanswered());
         assert_eq!(half.end_deferred(1), Some((10, "deferred one-way")));
+        assert!(!half.has_unanswered());
         assert_eq!((half.end_deferred(1), half.uncharge_deferred(1), half.deferred()), (None, 0, 0));
     }
 }

@@ -24,6 +24,7 @@ pub(crate) mod reading;
 pub(crate) mod registration;
 mod replies;
 mod reply_queue;
+mod scheduled_replies;
 mod service;
 mod visit_rate;
 
@@ -274,6 +275,7 @@ impl ServerConnection {
 
     fn adopt(&self) -> &Arc<ClientConnection> {
         self.end_pipeline();
+        self.end_holding();
         self.link.adopt(|transport| {
             let adopted_reader: Weak<dyn AdoptedReader> = self.weak_self.clone();
             let (peer, statistics) = (Arc::clone(self.link.from()), self.orb.statistics().clone());

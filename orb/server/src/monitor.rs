@@ -198,12 +198,18 @@ impl UpcallMonitor {
             if cfg!(shuttle) || now >= connections_due {
                 connections_due =
                     now + MIN_LOOK_INTERVAL * (state.monitored.len() / CONNECTIONS_PER_MILLISECOND) as u32;
-                let (seen, lasting) = state.look(now);
+                let (seen, lasting, holding) = state.look(now);
                 let mode = state.service_mode.as_mut().map(|rule| rule.look(now - begin, seen.busyness));
                 if let Some((pool, mode)) = state.pool.upgrade().zip(mode) {
                     pool.set_service_mode(mode);
                 }
                 found.add(seen);
+                if !holding.is_empty() {
+                    drop(state);
+                    holding.iter().for_each(|connection| connection.send_held());
+                    drop(holding);
+                    state = self.state.lock();
+                }
                 let attended;
                 (state, attended) = self.attend_to(state, lasting);
                 found.add(attended);

@@ -16,6 +16,8 @@ pub mod pipelined;
 pub mod recorder;
 pub mod scripted;
 pub mod support;
+#[cfg(target_os = "linux")]
+pub mod system_calls;
 pub mod wiretap;
 
 spandrel::include_idl!("probe");

@@ -1,11 +1,10 @@
 //! The writes of a client with many calls in flight on one connection.
 
 use std::{
-    env, fs,
+    env,
     future::poll_fn,
     io::Write as _,
     pin::Pin,
-    process::{Command, Stdio},
     task::{Context, Poll},
 };
 
@@ -15,8 +14,8 @@ use spandrel_giop::{ReplyStatus, begin_reply};
 use spandrel_orb_tests::{
     probe::Target,
     support::{block_on, fake_server, read_message},
+    system_calls::{self, SENDS},
 };
-use spandrel_test_support::{ChildProcess, this_program};
 
 /// The environment variable with the reference, for the client that is counted.
 const TARGET: &str = "SPANDREL_CALLS_IN_FLIGHT";
@@ -65,19 +64,8 @@ fn writes(in_flight: usize) -> u32 {
             }
         }
     });
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("counts");
-    let mut command = Command::new("strace");
-    command.args(["-f", "-c", "-U", "name,calls", "-e", "trace=sendto,sendmsg,writev", "-o"]).arg(&log);
-    command.arg(this_program().get_program());
-    command.args(["--exact", "calls_in_flight::many_calls_in_flight_share_writes"]);
-    command.env(TARGET, format!("{in_flight} corbaloc:iiop:1.2@127.0.0.1:{port}/key")).stdout(Stdio::piped());
-    let output = ChildProcess::start(&mut command).wait_with_output();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    let counts = fs::read_to_string(log).unwrap();
-    // The last line is the total.
-    let calls = |line: &str| line.strip_prefix("total")?.trim().parse().ok();
-    counts.lines().find_map(calls).unwrap_or_else(|| panic!("{counts}"))
+    let target = format!("{in_flight} corbaloc:iiop:1.2@127.0.0.1:{port}/key");
+    system_calls::count("calls_in_flight::many_calls_in_flight_share_writes", SENDS, (TARGET, &target))
 }
 
 #[test]
@@ -88,8 +76,6 @@ fn many_calls_in_flight_share_writes() {
         let target = Target::unchecked_narrow(&orb.string_to_object(ior).unwrap());
         return call(&target, in_flight.parse().unwrap());
     }
-    let there = Command::new("strace").arg("-V").output();
-    assert!(there.is_ok_and(|output| output.status.success()), "this test needs strace: apt-get install strace");
     assert_eq!(writes(1), u32::from(ROUNDS), "a call alone is written at once");
     let per_call = f64::from(writes(IN_FLIGHT)) / (IN_FLIGHT as f64 * f64::from(ROUNDS));
     assert!(per_call < 0.2, "{per_call} writes for each call");

@@ -1,27 +1,24 @@
 //! Several whole requests of one read: their replies, and what a reply never waits for.
 
+#[cfg(target_os = "linux")]
+use std::env;
 use std::{
     collections::BTreeSet,
     io::Write as _,
     net::{Shutdown, TcpStream},
 };
-#[cfg(target_os = "linux")]
-use std::{
-    env, fs,
-    process::{Command, Stdio},
-};
 
 use spandrel::{Orb, diagnostics::statistics::Level};
 use spandrel_cdr::{ByteOrder, Encode as _, Encoder, GiopVersion, Ior, Limits, Wire};
 use spandrel_giop::{CancelRequest, Message, MessageType, ReplyHeader, ReplyStatus};
+#[cfg(target_os = "linux")]
+use spandrel_orb_tests::system_calls::{self, SENDS};
 use spandrel_orb_tests::{
     Repeater, Server, configured_servers,
     pipelined::{connect, echo, hold, read_reply, request, request_to},
     probe::RelaySkeleton,
     support::{TEST_TIMEOUT, in_background, read_message, read_some, wait_until},
 };
-#[cfg(target_os = "linux")]
-use spandrel_test_support::{ChildProcess, this_program};
 
 fn start() -> Server {
     Server::with(configured_servers(Orb::builder()))
@@ -230,23 +227,7 @@ fn replies_to_the_requests_of_one_segment_share_writes() {
     let mut writes = Vec::new();
     while writes.last().is_none_or(|writes| *writes > most) {
         assert!(writes.len() < 5, "{writes:?} of at most {most}");
-        writes.push(writes_of_a_copy());
+        let test = "pipelining::replies_to_the_requests_of_one_segment_share_writes";
+        writes.push(system_calls::count(test, &format!("{SENDS},write"), (IS_COUNTED, "1")));
     }
-}
-
-/// The system calls that write, of a process that runs the test above.
-#[cfg(target_os = "linux")]
-fn writes_of_a_copy() -> u32 {
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("counts");
-    let mut command = Command::new("strace");
-    command.args(["-f", "-c", "-e", "trace=sendto,sendmsg,write,writev", "-o"]).arg(&log);
-    command.arg(this_program().get_program());
-    command.args(["--exact", "pipelining::replies_to_the_requests_of_one_segment_share_writes"]);
-    command.env(IS_COUNTED, "1").stdout(Stdio::piped());
-    let output = ChildProcess::start(&mut command).wait_with_output();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    let counts = fs::read_to_string(log).unwrap();
-    let total = counts.lines().find(|line| line.ends_with(" total")).unwrap_or_else(|| panic!("{counts}"));
-    total.split_whitespace().nth(3).and_then(|calls| calls.parse().ok()).unwrap_or_else(|| panic!("{counts}"))
 }

@@ -1,6 +1,7 @@
 //! Servants, adapters and the threads that serve them.
 
 mod allocations;
+mod asynchronous_replies;
 mod asynchronous_servants;
 mod bounded_waiting;
 mod call_nesting;

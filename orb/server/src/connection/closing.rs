@@ -74,6 +74,7 @@ impl ServerConnection {
     /// Ends the reading. Requests that still run may be answered before the connection ends.
     pub(super) fn end_reading(&self) {
         self.end_pipeline();
+        self.end_holding();
         self.close_state.advance(ServerPhase::end_reading);
         self.end_adopted(false);
         // A client that sends nothing more is gone. This cancels the requests that have a cancellation
@@ -95,7 +96,7 @@ impl ServerConnection {
     /// each of them: the last call finds that the others have ended.
     pub(super) fn finish_when_done(&self) {
         let is_done = self.close_state.is_reading_finished() && self.reader_role.handed_over() == 0;
-        if is_done && !self.link.is_blocked() && self.pending.deferred() == 0 {
+        if is_done && !self.link.is_blocked() && self.pending.deferred() == 0 && !self.pipeline.is_corked() {
             self.finish();
         }
     }
@@ -149,6 +150,7 @@ impl ServerConnection {
     /// Accepts no further request, and sends CloseConnection once the running ones have been answered.
     pub(crate) fn begin_close(&self) {
         let _ = self.reader_role.change_word(|now| Some(now.close()));
+        self.end_holding();
         self.send_close_when_idle();
     }
 
@@ -208,6 +210,7 @@ impl ServerConnection {
 
     /// Sends a control message that ends the connection, whether or not the peer takes it.
     pub(super) fn send_control(&self, message_type: MessageType) {
+        self.end_holding();
         let is_registered = self.reader_role.word().is_registered();
         self.link.send_bare(message_type, if is_registered { REACTOR_CONTROL_TIMEOUT } else { CONTROL_TIMEOUT });
     }

@@ -12,14 +12,16 @@
 //! - when the [monitor](crate::monitor) first looks at the upcall, so that an operation which is slow for the first time
 //!   delays them by one of its intervals.
 //!
+//! [`scheduled_replies`](super::scheduled_replies) has the replies of asynchronous servants.
+//!
 //! While replies are held, the connection is not idle, and begins no other request than the next one from memory. A
 //! connection with one call at a time has none of this: it costs a load of an atomic and a look at the length of the
 //! buffer.
 
-use spandrel_orb::internal::held_replies::{self, HeldReplies};
+use spandrel_orb::internal::held_replies::{self, HeldReplies, Holder};
 use spandrel_sync::time::Instant;
 
-use super::{ServerConnection, link::SendProgress};
+use super::{ServerConnection, link::SendProgress, reply_queue::Cork};
 use crate::quick_operations::QuickOperations;
 
 /// An upcall among several.
@@ -81,15 +83,17 @@ impl ServerConnection {
 
     #[cold]
     fn uncork(&self) {
-        self.go_on_writing(self.link.uncork());
-        self.pipeline.leave();
-        // Checked afterwards: a thread that began to close meanwhile found replies held.
-        if self.reader_role.word().is_closing() {
-            self.send_close_when_idle();
+        let (progress, cork) = self.link.uncork();
+        self.go_on_writing(progress);
+        if cork == Cork::Scheduled {
+            self.pipeline.end_schedule();
         }
+        self.pipeline.leave();
+        // Checked afterwards: a thread that began to close, or ended the reading, meanwhile found replies held.
+        self.after_deferred();
     }
 
-    fn go_on_writing(&self, progress: SendProgress) {
+    pub(super) fn go_on_writing(&self, progress: SendProgress) {
         if progress == SendProgress::InPart {
             self.write_later();
         }
@@ -97,7 +101,10 @@ impl ServerConnection {
 }
 
 impl HeldReplies for ServerConnection {
-    fn send_held(&self) {
-        self.uncork();
+    fn send_held(&self, holder: Holder) {
+        match holder {
+            Holder::Thread => self.uncork(),
+            Holder::Task => self.end_holding(),
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! once is charged against the memory limits. The connection's own thread then waits until the reply is
 //! written; any other thread leaves the rest in a [`ReplyQueue`].
 
-use std::{io, sync::OnceLock, time::Duration};
+use std::{io, mem, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_connection::agree_on_code_sets;
@@ -18,7 +18,7 @@ use spandrel_sync::{
 };
 use spandrel_transport::{Address, Charge, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, send_octets};
 
-use super::reply_queue::{OutgoingMessage, QueuedMessage, ReplyQueue};
+use super::reply_queue::{Cork, OutgoingMessage, QueuedMessage, ReplyQueue};
 use crate::upcall::origin::AnswerKind;
 
 /// The size from which on a reply is charged before any of it is written.
@@ -27,6 +27,8 @@ const LONG_REPLY: usize = 64 << 10;
 const WAITS_PER_TIMEOUT: u32 = 4;
 /// The time after which held replies are written before a further upcall begins.
 const HOLD_TIME: Duration = Duration::from_micros(200);
+/// The time after which replies that wait for a task are written with the next one.
+const TASK_HOLD_TIME: Duration = Duration::from_micros(500);
 
 /// A client's transport, and the state of writing to it.
 #[derive(Debug)]
@@ -158,8 +160,11 @@ impl Link {
             return self.send_adopted(adopted, message, kind);
         }
         let outgoing = OutgoingMessage::new(message, self.fragment_size);
-        if writer.is_corked && self.hold(&mut writer, &outgoing) {
-            return Ok(SendProgress::Whole);
+        if writer.cork != Cork::None && self.hold(&mut writer, &outgoing) {
+            return Ok(match writer.cork {
+                Cork::Scheduled => self.write_held(&mut writer),
+                _ => SendProgress::Whole,
+            });
         }
         let mut written = 0;
         if writer.is_idle() && outgoing.len() < LONG_REPLY && writer.half.may_write() {
@@ -219,18 +224,44 @@ impl Link {
     /// too long.
     pub(crate) fn cork(&self, now: Instant, still_reads: impl FnOnce() -> bool) -> SendProgress {
         let mut writer = self.writer.lock();
-        writer.is_corked |= self.adopted.get().is_none() && still_reads();
+        if writer.cork == Cork::None && self.adopted.get().is_none() && still_reads() {
+            writer.cork = Cork::Reader;
+        }
         match writer.held_since() {
             Some(since) if now.saturating_duration_since(since) >= HOLD_TIME => self.write_held(&mut writer),
             _ => SendProgress::Whole,
         }
     }
 
-    /// Holds no replies any more, and writes those that are held.
-    pub(crate) fn uncork(&self) -> SendProgress {
+    /// Holds no replies any more, and writes those that are held. Returns the cork that there was.
+    pub(crate) fn uncork(&self) -> (SendProgress, Cork) {
         let mut writer = self.writer.lock();
-        writer.is_corked = false;
-        self.write_held(&mut writer)
+        let cork = mem::take(&mut writer.cork);
+        (self.write_held(&mut writer), cork)
+    }
+
+    /// Holds a short reply that may wait for others, if that is possible, until a task has [uncorked](Self::uncork) the
+    /// link. `begin` is called under the lock if it was not corked.
+    pub(crate) fn hold_until_task(&self, message: &Encoder<'_>, begin: impl FnOnce()) -> Option<HeldUntilTask> {
+        let mut writer = self.writer.lock();
+        if writer.cork == Cork::Reader || self.adopted.get().is_some() {
+            return None;
+        }
+        if !self.hold(&mut writer, &OutgoingMessage::new(message, self.fragment_size)) {
+            return None;
+        }
+        if writer.cork == Cork::None {
+            writer.cork = Cork::Scheduled;
+            begin();
+        }
+        let is_late = writer.held_since().is_some_and(|since| since.elapsed() >= TASK_HOLD_TIME);
+        let progress = if is_late { self.write_held(&mut writer) } else { SendProgress::Whole };
+        Some(HeldUntilTask { progress, needs_task: !mem::replace(&mut writer.has_uncork_task, true) })
+    }
+
+    /// Records that the task which was to uncork the link runs.
+    pub(crate) fn end_uncork_task(&self) {
+        self.writer.lock().has_uncork_task = false;
     }
 
     /// Writes a message that is long, that the transport has not taken whole, or that waits behind others.
@@ -291,7 +322,8 @@ impl Link {
     /// `None` if the message must be sent by itself.
     pub(crate) fn begin_batched(&self, octets: usize) -> Option<Charge> {
         let mut writer = self.writer.lock();
-        let is_idle = writer.is_idle() && !writer.is_corked && writer.half.may_write() && self.adopted.get().is_none();
+        let is_idle =
+            writer.is_idle() && writer.cork == Cork::None && writer.half.may_write() && self.adopted.get().is_none();
         if !is_idle || octets > self.fragment_size || self.transport.send_socket().is_none() {
             return None;
         }
@@ -329,7 +361,7 @@ impl Link {
     /// answers, since the request is kept as long. Returns true in that case.
     fn charge(&self, len: usize, kind: AnswerKind, waits: bool) -> Result<(Charge, bool), MemoryLimitExceeded> {
         match kind {
-            AnswerKind::Reply { request_octets } if waits => {
+            AnswerKind::Reply { request_octets, .. } if waits => {
                 Charge::new(&self.intake, len.saturating_add(request_octets))
                     .map(|both| (both, true))
                     .or_else(|_| Charge::new(&self.intake, len).map(|reply| (reply, false)))
@@ -455,10 +487,16 @@ impl Link {
         &self,
         connection: impl FnOnce(&Arc<dyn ReactorTransport>) -> Arc<ClientConnection>,
     ) -> &Arc<ClientConnection> {
-        // No thread may be in the middle of a message.
+        // No thread may be in the middle of a message, and no reply may be held.
         let mut writer = self.writer.lock();
-        while !writer.is_idle() {
-            self.unblocked.wait(&mut writer);
+        loop {
+            while !writer.is_idle() {
+                self.unblocked.wait(&mut writer);
+            }
+            writer.queue_held();
+            let Some(next) = writer.take() else { break };
+            self.write_and_wait(writer, |progress| next.write_all(&*self.transport, progress));
+            writer = self.writer.lock();
         }
         self.adopted.get_or_init(|| connection(&self.transport))
     }
@@ -478,7 +516,9 @@ impl Link {
         if let Some(adopted) = self.adopted.get() {
             return adopted.send_last(&message, message_type, courtesy);
         }
-        writer.is_corked = false;
+        if writer.cork == Cork::Reader {
+            writer.cork = Cork::None;
+        }
         if !writer.half.may_write() {
             return;
         }
@@ -537,6 +577,15 @@ pub(crate) enum SendProgress {
     InPart,
     /// Nothing more is written: writing has failed, or the connection closes.
     Abandoned,
+}
+
+/// A reply that waits for a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldUntilTask {
+    /// The progress of those that were held too long.
+    pub(crate) progress: SendProgress,
+    /// Whether no such task is under way.
+    pub(crate) needs_task: bool,
 }
 
 /// The error of a message for which there is no memory.

@@ -14,6 +14,14 @@ impl MonitoredConnection for ServerConnection {
         self.reader_role.word().bits()
     }
 
+    fn holds_for_task(&self) -> bool {
+        self.pipeline.is_scheduled()
+    }
+
+    fn send_held(&self) {
+        self.end_holding();
+    }
+
     fn pollable(&self) -> Option<&dyn Pollable> {
         Self::pollable(self)
     }

@@ -104,8 +104,8 @@ impl RequestOrigin for ServerConnection {
         Ok(key)
     }
 
-    fn uncharge_deferred(&self, key: u64) {
-        self.pending.uncharge_deferred(key);
+    fn uncharge_deferred(&self, key: u64) -> bool {
+        self.pending.uncharge_deferred(key)
     }
 
     fn leave_deferred(&self, key: u64) {

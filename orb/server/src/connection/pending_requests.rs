@@ -141,10 +141,13 @@ impl PendingRequests {
         Ok(key)
     }
 
-    /// Releases the memory of a deferred request that is being answered.
-    pub(super) fn uncharge_deferred(&self, key: u64) {
-        let octets = self.requests.lock().uncharge_deferred(key);
+    /// Releases the memory of a deferred request that is being answered. Returns whether others are not answered yet.
+    pub(super) fn uncharge_deferred(&self, key: u64) -> bool {
+        let mut requests = self.requests.lock();
+        let (octets, has_unanswered) = (requests.uncharge_deferred(key), requests.has_unanswered());
+        drop(requests);
         self.intake.release(octets);
+        has_unanswered
     }
 
     /// Removes a deferred request that has ended.

@@ -1,7 +1,7 @@
 //! The state of a connection whose requests come in a pipeline. [`held_replies`](super::held_replies) describes what is
 //! done with it.
 
-use spandrel_sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use spandrel_sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// The last request that was read was alone.
 const ALONE: u8 = 0;
@@ -15,10 +15,13 @@ const HAS_FURTHER: u8 = 2;
 pub(super) struct Pipeline {
     /// Where the last request that was read stands among those in memory. Only the thread that reads changes it.
     position: AtomicU8,
-    /// The threads that have corked the link, or uncork it now. Grows from zero only in an accepted upcall, and is zero
-    /// only if no reply is held and no thread is about to write those that were. So a thread that closes the
-    /// connection finds the writer's lock free.
+    /// The threads that have corked the link, or uncork it now, and one more while it is corked until a task has run.
+    /// Grows from zero only in an accepted upcall or before the end of a deferred request, and is zero only if no reply is
+    /// held and no thread is about to write those that were. So a thread that closes the connection finds the
+    /// writer's lock free.
     corks: AtomicU32,
+    /// Whether a task will uncork the link.
+    is_scheduled: AtomicBool,
 }
 
 impl Pipeline {
@@ -60,6 +63,23 @@ impl Pipeline {
     /// Ends the count of a thread that has uncorked it.
     pub(super) fn leave(&self) {
         self.corks.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Counts the task that uncorks the link, before the end of a deferred request.
+    pub(super) fn begin_schedule(&self) {
+        self.enter();
+        self.is_scheduled.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends the count of that task, which has uncorked it, or for which another thread has.
+    pub(super) fn end_schedule(&self) {
+        self.is_scheduled.store(false, Ordering::SeqCst);
+        self.leave();
+    }
+
+    /// Whether a task will uncork the link.
+    pub(super) fn is_scheduled(&self) -> bool {
+        self.is_scheduled.load(Ordering::SeqCst)
     }
 
     /// Counts a thread that uncorks for another one, if replies may be held.

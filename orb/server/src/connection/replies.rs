@@ -40,7 +40,8 @@ impl ServerConnection {
     /// There is no memory to keep it; nothing was sent.
     #[inline]
     pub(super) fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
-        if self.add_to_batch(answer) {
+        let may_wait = matches!(kind, AnswerKind::Reply { may_wait: true, .. });
+        if may_wait && self.hold_for_others(answer) || self.add_to_batch(answer) {
             return Ok(());
         }
         match self.link.send(answer, kind, || self.is_own_thread() || self.pollable().is_none()) {

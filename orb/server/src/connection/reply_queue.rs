@@ -32,10 +32,23 @@ pub(crate) struct ReplyQueue {
     pub(crate) is_writing: bool,
     /// The state that decides whether further messages may be written.
     pub(crate) half: SendHalf,
-    /// Whether short replies are held, because whole further requests are in memory and are served at once.
-    pub(crate) is_corked: bool,
+    pub(crate) cork: Cork,
+    /// Whether a task is under way that ends a [scheduled](Cork::Scheduled) cork.
+    pub(crate) has_uncork_task: bool,
     /// The replies that are held. They come behind all queued messages. Only while the queue is corked.
     held: Option<HeldReplies>,
+}
+
+/// The reason why short replies are held.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Cork {
+    /// Each reply is written at once.
+    #[default]
+    None,
+    /// Whole further requests are in memory, and the thread that reads serves them at once.
+    Reader,
+    /// Asynchronous servants have further requests in hand, and a task will write what they have answered until then.
+    Scheduled,
 }
 
 /// Replies that wait for those of the requests behind theirs.

@@ -11,7 +11,7 @@ use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, Sy
 use spandrel_ipc::Pollable;
 use spandrel_orb::{
     CancelReason, Concurrency, Orb, QueueOverflow,
-    internal::ServerSettings,
+    internal::{ServerSettings, Spawner},
     models::{
         messages::{self, FakeRequest},
         one_in,
@@ -297,6 +297,8 @@ impl Stage {
             message_timeout: None,
             queue_overflow: QueueOverflow::Wait,
             concurrency,
+            // Replies that are held wait for tasks, which are dropped at any time.
+            spawner: Some(Spawner(Arc::new(|task| drop(thread::spawn(move || drop(task)))))),
             ..ServerSettings::default()
         };
         let threads = Arc::new(ServerThreads::new(settings.thread_limit()));

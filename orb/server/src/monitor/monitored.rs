@@ -59,6 +59,14 @@ pub(crate) trait MonitoredConnection: Send + Sync + fmt::Debug {
     /// The bits of the reader word; odd while an upcall keeps the reading thread.
     fn turn(&self) -> u64;
 
+    /// Whether replies wait for a task of an executor, which may be blocked.
+    fn holds_for_task(&self) -> bool {
+        false
+    }
+
+    /// Sends the replies that are held.
+    fn send_held(&self) {}
+
     /// The handle that shows input, if there is one.
     fn pollable(&self) -> Option<&dyn Pollable>;
 

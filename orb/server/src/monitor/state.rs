@@ -176,17 +176,25 @@ impl State {
         is_sooner
     }
 
-    /// Looks at all connections. Returns the findings and the long upcalls.
-    pub(super) fn look(&mut self, now: Instant) -> (LookHistory, Vec<MonitoredUpcall>) {
-        let (mut seen, mut lasting) = (LookHistory::default(), Vec::new());
+    /// Looks at all connections. Returns the findings, the long upcalls, and the connections that hold replies for a
+    /// task.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+    ) -> (LookHistory, Vec<MonitoredUpcall>, Vec<Arc<dyn MonitoredConnection>>) {
+        let (mut seen, mut lasting, mut holding) = (LookHistory::default(), Vec::new(), Vec::new());
         self.monitored.retain(|_, monitored| match monitored.look(now, &mut seen) {
             None => false,
             Some(upcall) => {
                 lasting.extend(upcall);
+                holding.extend(monitored.connection.upgrade().filter(|connection| connection.holds_for_task()));
                 true
             }
         });
-        (seen, lasting)
+        if !holding.is_empty() {
+            seen.note(LookFinding::Nothing);
+        }
+        (seen, lasting, holding)
     }
 
     /// Whether a change since the last look is a reason not to sleep.
@@ -195,7 +203,7 @@ impl State {
             let Some(connection) = monitored.connection.upgrade() else { return false };
             let turn = connection.turn();
             let is_waited_for = || monitored.registration.is_some() || !connection.awaits_cancellation();
-            open_turn(turn) != monitored.turn || turn % 2 == 1 && !is_waited_for()
+            open_turn(turn) != monitored.turn || turn % 2 == 1 && !is_waited_for() || connection.holds_for_task()
         })
     }
 

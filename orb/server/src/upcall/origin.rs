@@ -21,7 +21,9 @@ use crate::long_wait::UnbegunRequests;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerKind {
     /// The answer, and its request where that is kept until the answer has been written.
-    Reply { request_octets: usize },
+    ///
+    /// `may_wait`: whether it may wait for the answers of other deferred requests of the origin, which have not begun.
+    Reply { request_octets: usize, may_wait: bool },
     /// The answer alone: a short one that gives the reason for a rejection.
     Refusal,
 }
@@ -115,8 +117,11 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
         cancellation: &Arc<CancellationSource>,
     ) -> Result<u64, SystemException>;
 
-    /// Ends the charge for a deferred request that is being answered: from now on its answer is charged.
-    fn uncharge_deferred(&self, _key: u64) {}
+    /// Ends the charge for a deferred request that is being answered: from now on its answer is charged. Returns whether
+    /// the answer may wait for those of others.
+    fn uncharge_deferred(&self, _key: u64) -> bool {
+        false
+    }
 
     /// Removes a deferred request that has ended.
     fn leave_deferred(&self, key: u64);

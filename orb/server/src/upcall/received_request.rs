@@ -114,9 +114,10 @@ impl<'m> ReceivedRequest<'m> {
         self.set_answered();
         // A one-way WITH_SERVER is answered before it runs.
         let is_awaited = self.header.response == ResponseFlags::TWO_WAY;
+        let mut may_wait = false;
         match self.deferred_slot {
             Some(deferred_slot) => {
-                self.origin.uncharge_deferred(deferred_slot.key);
+                may_wait = self.origin.uncharge_deferred(deferred_slot.key);
                 if is_awaited {
                     deferred_slot.cancellation.mark_replying();
                 }
@@ -127,7 +128,7 @@ impl<'m> ReceivedRequest<'m> {
         // From now on the answer is charged, and the request with it if both are kept.
         self.message.block().end_charge();
         let request_octets = self.message.header.total_len();
-        if let Err(exception) = self.origin.send(answer, AnswerKind::Reply { request_octets }) {
+        if let Err(exception) = self.origin.send(answer, AnswerKind::Reply { request_octets, may_wait }) {
             self.refuse_over_budget(&exception);
         }
     }
