@@ -3,11 +3,14 @@
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, minor};
 use spandrel_orb::policy::ExposedPolicies;
-use spandrel_orb::{BindingPolicies, BoundCall, CallerState, ObjectRef, Policy, PolicyType};
+use spandrel_orb::{
+    BindingPolicies, BoundCall, CallerState, ConnectionGroup, ObjectRef, Policy, PolicyType, SystemExceptionKind,
+};
+use spandrel_sync::{Arc, Mutex, Weak};
 
 use crate::contexts::{self, PropagatedPolicy};
 use crate::policies::{
-    ClientProtocolPolicy, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy,
+    ClientProtocolPolicy, MAX_BANDS, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy,
     PrivateConnectionPolicy, ServerProtocolPolicy, ThreadpoolPolicy,
 };
 use crate::{Priority, Scheduling, current};
@@ -30,6 +33,30 @@ use crate::{Priority, Scheduling, current};
 #[derive(Debug)]
 pub struct RtClient {
     scheduling: Scheduling,
+    /// The groups of connections that references share.
+    groups: Mutex<Vec<(RouteKey, Weak<ConnectionGroup>)>>,
+}
+
+/// The connections that a call needs, by the values of its policies.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct RouteKey {
+    /// Whether its reference shares no connection with others.
+    is_private: bool,
+    /// The band of the call's priority, if there are bands.
+    band: Option<PriorityBand>,
+}
+
+/// The references to one object by other connections, the newest last.
+#[derive(Debug, Default)]
+struct Routes(Mutex<Vec<(RouteKey, ObjectRef)>>);
+
+/// The policies in force for one call.
+#[derive(Debug)]
+struct Selection {
+    key: RouteKey,
+    caller: CallerState,
+    /// All bands that calls of other priorities may need.
+    bands: Vec<PriorityBand>,
 }
 
 /// A call that the policies do not permit.
@@ -58,13 +85,43 @@ impl RtClient {
     /// The client's side of an ORB whose threads are scheduled like this.
     #[must_use]
     pub fn new(scheduling: &Scheduling) -> Self {
-        Self { scheduling: scheduling.clone() }
+        Self { scheduling: scheduling.clone(), groups: Mutex::default() }
+    }
+
+    /// The reference to the same object by the connections of a key.
+    fn route(&self, object: &ObjectRef, key: &RouteKey) -> ObjectRef {
+        let mut routes = object.binding_state(Routes::default).0.lock();
+        if let Some((_, route)) = routes.iter().find(|(other, _)| other == key) {
+            return route.clone();
+        }
+        // Programs that change their policies at each call keep as many connections as one policy can have.
+        let oldest = (routes.len() >= MAX_BANDS).then(|| routes.remove(0));
+        let route = object.with_connections(&self.group(object, key));
+        routes.push((key.clone(), route.clone()));
+        drop(routes);
+        drop(oldest);
+        route
+    }
+
+    fn group(&self, object: &ObjectRef, key: &RouteKey) -> Arc<ConnectionGroup> {
+        if key.is_private {
+            return ConnectionGroup::new(object.orb());
+        }
+        let mut groups = self.groups.lock();
+        groups.retain(|(_, group)| group.strong_count() > 0);
+        if let Some(group) = groups.iter().find(|(other, _)| other == key).and_then(|(_, group)| group.upgrade()) {
+            return group;
+        }
+        let group = ConnectionGroup::new(object.orb());
+        groups.push((key.clone(), Arc::downgrade(&group)));
+        group
     }
 
     /// Reconciles the client's policy of a type with the object's: there must not be both (ptc/99-05-03, 4.12.1 and
     /// 4.15.4).
     fn reconcile(object: &ObjectRef, policy_type: PolicyType) -> Result<Option<Policy>, Conflict> {
-        match (object.client_policy(policy_type), object.exposed_policy(policy_type)?) {
+        let client = if object.has_binding_policies() { object.client_policy(policy_type) } else { None };
+        match (client, object.exposed_policy(policy_type)?) {
             (Some(client), Some(_)) => Err(conflict(
                 "both the client and the reference of the object have a policy of this type",
                 vec![client],
@@ -73,8 +130,8 @@ impl RtClient {
         }
     }
 
-    /// The band of a call by this thread, if there are bands, and the thread's priority.
-    fn select(&self, object: &ObjectRef) -> Result<(Option<PriorityBand>, CallerState), Conflict> {
+    /// The policies in force for a call by this thread.
+    fn select(&self, object: &ObjectRef) -> Result<Selection, Conflict> {
         let exposed_model = object.exposed_policy(PriorityModelPolicy::POLICY_TYPE)?;
         let model = exposed_model.as_ref().and_then(|policy| policy.value::<PriorityModelPolicy>().copied());
         let caller = current::present();
@@ -84,9 +141,14 @@ impl RtClient {
             }
             _ => caller,
         };
-        let state = caller.map(Priority::get);
+        let is_private =
+            object.has_binding_policies() && object.client_policy(PrivateConnectionPolicy::POLICY_TYPE).is_some();
+        let selection = |band, bands: &[PriorityBand]| {
+            let (key, caller) = (RouteKey { is_private, band }, caller.map(Priority::get));
+            Selection { key, caller, bands: bands.to_vec() }
+        };
         let Some(policy) = Self::reconcile(object, PriorityBandedConnectionPolicy::POLICY_TYPE)? else {
-            return Ok((None, state));
+            return Ok(selection(None, &[]));
         };
         let Some(bands) = policy.value::<PriorityBandedConnectionPolicy>() else {
             return Err(conflict("a policy of type 45 is no priority-banded connection policy", vec![policy]));
@@ -94,16 +156,36 @@ impl RtClient {
         let (Some(exposed_model), Some(model)) = (exposed_model, model) else {
             return Err(conflict("priority bands need a reference with a priority model", vec![policy]));
         };
-        let priority = match model.model {
-            PriorityModel::ClientPropagated => caller.unwrap_or(Priority::MIN),
-            PriorityModel::ServerDeclared => model.server_priority,
+        let (priority, used_bands) = match model.model {
+            PriorityModel::ClientPropagated => (caller.unwrap_or(Priority::MIN), bands.bands()),
+            PriorityModel::ServerDeclared => (model.server_priority, &[][..]),
         };
         match bands.band_of(priority) {
-            Some(band) => Ok((Some(band), state)),
+            Some(band) => Ok(selection(Some(band), used_bands)),
             None => Err(conflict("no priority band has the priority of the call", vec![policy, exposed_model])),
         }
     }
+
+    /// Opens the connection of a key, and tells the server its band. Returns the reference by which calls use it.
+    fn bind(&self, object: &ObjectRef, key: &RouteKey) -> Result<ObjectRef, SystemException> {
+        let route = if *key == RouteKey::default() { object.clone() } else { self.route(object, key) };
+        route.locate_and_bind()?;
+        let Some(band) = key.band else { return Ok(route) };
+        match route.call_implicit(BIND_PRIORITY_BAND, &[contexts::encode_priority_range(band)]) {
+            // The server does not know bands: the connection is of use to the client all the same.
+            Err(exception)
+                if matches!(exception.kind(), SystemExceptionKind::BadOperation | SystemExceptionKind::NoImplement) =>
+            {
+                tracing::debug!(%exception, "the server does not bind connections to priority bands");
+                Ok(route)
+            }
+            bound => bound.map(|()| route),
+        }
+    }
 }
+
+/// The implicit operation that binds a connection to a band of priorities. It has no arguments and no results.
+const BIND_PRIORITY_BAND: &str = "_bind_priority_band";
 
 impl BindingPolicies for RtClient {
     fn read_policies(components: &[TaggedComponent]) -> Result<Option<Box<dyn ExposedPolicies>>, SystemException> {
@@ -140,8 +222,9 @@ impl BindingPolicies for RtClient {
     }
 
     fn begin_call(&self, object: &ObjectRef) -> Result<BoundCall, SystemException> {
-        let (_, caller) = self.select(object).map_err(|conflict| conflict.exception)?;
-        Ok(BoundCall { route: None, caller })
+        let Selection { key, caller, .. } = self.select(object).map_err(|conflict| conflict.exception)?;
+        let needs_route = key != RouteKey::default() && !object.has_own_connections();
+        Ok(BoundCall { route: needs_route.then(|| self.route(object, &key)), caller })
     }
 
     fn contexts(
@@ -164,12 +247,17 @@ impl BindingPolicies for RtClient {
 
     fn validate(&self, object: &ObjectRef) -> Result<(bool, Vec<Policy>), SystemException> {
         // The policies that the reference names first, and then those of the place that the object is forwarded to.
-        for is_bound in [false, true] {
-            match self.select(object) {
+        let mut bound = None;
+        loop {
+            let selection = match self.select(bound.as_ref().unwrap_or(object)) {
                 Err(Conflict { exception, policies }) if policies.is_empty() => return Err(exception),
                 Err(Conflict { policies, .. }) => return Ok((false, policies)),
-                Ok(_) if is_bound => {}
-                Ok(_) => object.locate_and_bind()?,
+                Ok(_) if bound.is_some() => break,
+                Ok(selection) => selection,
+            };
+            bound = Some(self.bind(object, &selection.key)?);
+            for band in selection.bands.into_iter().filter(|band| Some(*band) != selection.key.band) {
+                self.bind(object, &RouteKey { band: Some(band), ..selection.key })?;
             }
         }
         Ok((true, Vec::new()))

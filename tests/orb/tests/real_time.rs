@@ -1,13 +1,14 @@
 //! Real-time CORBA on the client's side: policies in force, and the priority in requests.
 
+use std::io::Write;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use spandrel::{
     CompletionStatus, ObjectRef, Orb, SystemException, SystemExceptionKind,
     cdr::{ByteOrder, GiopVersion},
     minor,
-    policy::{OverrideError, Policy, PolicyValue, ReferencePolicies, SetOverrideType},
+    policy::{OverrideError, Policy, PolicyScope, PolicyValue, ReferencePolicies, SetOverrideType},
     rt::{
         LinearMapping, NativePriority, Priority, PriorityMapping, RtClient, RtCurrent, Scheduling, SchedulingClass,
         contexts::{self, PropagatedPolicy},
@@ -19,11 +20,11 @@ use spandrel::{
     },
     types::{IiopProfile, Ior},
 };
-use spandrel_giop::{LocateStatus, ReplyStatus};
+use spandrel_giop::{LocateStatus, MessageType, ReplyStatus};
 use spandrel_orb_tests::{
     probe::Target,
-    scripted::{ReceivedLog, ReceivedRequest, ior_at, scripted},
-    support::{block_on, kind_and_completion},
+    scripted::{ReceivedLog, ReceivedRequest, ior_at, scripted, write_ior},
+    support::{block_on, fake_server, kind_and_completion, read_message, wait_until},
 };
 
 const ADD: SetOverrideType = SetOverrideType::AddOverride;
@@ -332,8 +333,225 @@ fn values_of_another_type_are_refused() {
         fn policy_type(&self) -> u32 {
             45
         }
+
+        fn scope(&self) -> PolicyScope {
+            PolicyScope::Binding
+        }
     }
     let orb = client();
     let target = target(&orb, &with_policies(1, &[model(PriorityModel::ServerDeclared, 5)]));
     assert_conflict(&target.with_policy(NoBands).unwrap().add(3, 4).unwrap_err());
+}
+
+/// A request that a server received: the number of its connection, the operation (empty for a LocateRequest), and the
+/// contexts 10 and 11.
+type Arrival = (usize, String, Vec<(u32, Vec<u8>)>);
+
+/// What a server has received, and the numbers of the connections that were closed.
+#[derive(Default)]
+struct Arrivals {
+    requests: Vec<Arrival>,
+    closed: Vec<usize>,
+}
+
+/// A server that records the connection of each request, and answers by `answer`.
+fn recording(
+    answer: impl Fn(&ReceivedRequest) -> Option<Vec<u8>> + Send + Sync + Copy + 'static,
+) -> (u16, Arc<Mutex<Arrivals>>) {
+    let arrivals = Arc::<Mutex<Arrivals>>::default();
+    let log = Arc::clone(&arrivals);
+    let port = fake_server(move |number, mut stream| {
+        let log = Arc::clone(&log);
+        std::thread::spawn(move || {
+            while let Ok(message) = read_message(&mut stream) {
+                if message[7] == MessageType::CloseConnection as u8 {
+                    break;
+                }
+                let request = ReceivedRequest::read(&message);
+                let mut contexts = request.contexts.clone();
+                contexts
+                    .retain(|(id, _)| [contexts::RT_CORBA_PRIORITY, contexts::RT_CORBA_PRIORITY_RANGE].contains(id));
+                log.lock().unwrap().requests.push((number, request.operation.clone(), contexts));
+                let _ = stream.write_all(&answer(&request).unwrap());
+            }
+            log.lock().unwrap().closed.push(number);
+        });
+    });
+    (port, arrivals)
+}
+
+/// The connections of the received requests, and their operations.
+fn connections(arrivals: &Mutex<Arrivals>) -> Vec<(usize, String)> {
+    let requests = std::mem::take(&mut arrivals.lock().unwrap().requests);
+    requests.into_iter().map(|(number, operation, _)| (number, operation)).collect()
+}
+
+fn numbers(arrivals: &Mutex<Arrivals>) -> Vec<usize> {
+    connections(arrivals).into_iter().map(|(number, _)| number).collect()
+}
+
+const BANDS: [(i16, i16); 2] = [(0, 9), (10, 99)];
+
+#[test]
+fn calls_use_the_connection_of_their_band() {
+    let (port, arrivals) = recording(answer);
+    let orb = client();
+    let ior = with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]);
+    let target = target(&orb, &ior);
+    assert_eq!(target.add(3, 4), Ok(7));
+    let banded = target.with_policy(bands(&BANDS)).unwrap();
+    for priority in [5, 50, 7, 10] {
+        at_priority(priority, || {
+            assert_eq!(banded.add(3, 4), Ok(7));
+            assert_eq!(block_on(banded.add_async(3, 4)), Ok(7));
+        });
+    }
+    assert_eq!(numbers(&arrivals), [0, 1, 1, 2, 2, 1, 1, 2, 2], "the first one is no band's");
+    // Other references with the same bands share the connections; those without bands have the first one.
+    let other = super::real_time::target(&orb, &ior).with_policy(bands(&BANDS)).unwrap();
+    at_priority(50, || assert_eq!(other.add(3, 4), Ok(7)));
+    at_priority(50, || assert_eq!(target.add(3, 4), Ok(7)));
+    let inverse = target.with_policy(bands(&[(0, 49), (50, 99)])).unwrap();
+    at_priority(50, || assert_eq!(inverse.add(3, 4), Ok(7)));
+    assert_eq!(numbers(&arrivals), [2, 0, 3]);
+}
+
+#[test]
+fn many_threads_of_one_band_share_its_connection() {
+    let (port, arrivals) = recording(answer);
+    let orb = client();
+    let exposed = PropagatedPolicy::PriorityBands(bands(&BANDS));
+    let target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5), exposed]));
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            let target = &target;
+            scope.spawn(move || {
+                at_priority(thread % 2 * 50, || (0..10).for_each(|_| assert_eq!(target.add(3, 4), Ok(7))))
+            });
+        }
+    });
+    let mut used = numbers(&arrivals);
+    used.sort_unstable();
+    assert_eq!((used.len(), used.first(), used.last()), (160, Some(&0), Some(&1)));
+}
+
+#[test]
+fn the_servers_priority_selects_the_band_of_a_server_declared_object() {
+    let (port, arrivals) = recording(answer);
+    let orb = client();
+    let target = target(&orb, &with_policies(port, &[model(PriorityModel::ServerDeclared, 50)]));
+    let banded = target.with_policy(bands(&BANDS)).unwrap();
+    assert!(banded.as_object().validate_connection().unwrap().0);
+    at_priority(5, || assert_eq!(banded.add(3, 4), Ok(7)));
+    let expected = ["", "_bind_priority_band", "add"].map(|operation| (0, operation.to_owned()));
+    assert_eq!(connections(&arrivals), expected);
+}
+
+#[test]
+fn explicit_binding_opens_and_binds_a_connection_for_each_band() {
+    let (port, arrivals) = recording(answer);
+    let orb = client();
+    let target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
+    let banded = target.with_policy(bands(&BANDS)).unwrap();
+    at_priority(50, || assert!(banded.as_object().validate_connection().unwrap().0));
+    // The band of the calling thread comes first.
+    let range = |low: i16, high: i16| {
+        let order = u8::from(ByteOrder::NATIVE == ByteOrder::Little);
+        let octets = [&[order, 0][..], &low.to_ne_bytes(), &high.to_ne_bytes()].concat();
+        vec![(contexts::RT_CORBA_PRIORITY_RANGE, octets)]
+    };
+    let requests = std::mem::take(&mut arrivals.lock().unwrap().requests);
+    let bind = "_bind_priority_band".to_owned();
+    let expected: [Arrival; 4] = [
+        (0, String::new(), vec![]),
+        (0, bind.clone(), range(10, 99)),
+        (1, String::new(), vec![]),
+        (1, bind, range(0, 9)),
+    ];
+    assert_eq!(requests, expected);
+    at_priority(5, || assert_eq!(banded.add(3, 4), Ok(7)));
+    at_priority(99, || assert_eq!(banded.add(3, 4), Ok(7)));
+    assert_eq!(numbers(&arrivals), [1, 0]);
+}
+
+/// Answers implicit operations with a system exception: BAD_OPERATION, or NO_PERMISSION if `denies`.
+fn refuse_binding(request: &ReceivedRequest, denies: bool) -> Option<Vec<u8>> {
+    if request.operation != "_bind_priority_band" {
+        return answer(request);
+    }
+    let kind = if denies { "NO_PERMISSION" } else { "BAD_OPERATION" };
+    Some(request.reply(ReplyStatus::SystemException, |out| {
+        out.short_str(&format!("IDL:omg.org/CORBA/{kind}:1.0")).unwrap();
+        out.u32(0);
+        out.u32(1);
+    }))
+}
+
+#[test]
+fn a_server_without_bands_is_bound_and_a_refusal_is_reported() {
+    let (without, _) = recording(|request| refuse_binding(request, false));
+    let (denying, _) = recording(|request| refuse_binding(request, true));
+    let orb = client();
+    let validate = |port| {
+        let target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
+        let banded = target.with_policy(bands(&BANDS)).unwrap();
+        at_priority(5, || banded.as_object().validate_connection().map(|(is_valid, _)| is_valid))
+    };
+    assert_eq!(validate(without), Ok(true));
+    assert_eq!(validate(denying).unwrap_err().kind(), SystemExceptionKind::NoPermission);
+}
+
+#[test]
+fn a_private_connection_is_used_by_one_reference_and_closed_with_it() {
+    let (port, arrivals) = recording(answer);
+    let orb = client();
+    let target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
+    assert_eq!(target.add(3, 4), Ok(7));
+    let private = [0, 1].map(|_| target.with_policy(PrivateConnectionPolicy).unwrap());
+    for _ in 0..2 {
+        private.iter().for_each(|private| assert_eq!(private.add(3, 4), Ok(7)));
+        assert_eq!(target.add(3, 4), Ok(7));
+    }
+    assert_eq!(numbers(&arrivals), [0, 1, 2, 0, 1, 2, 0]);
+    let banded = private[0].with_policy(bands(&BANDS)).unwrap();
+    at_priority(5, || assert_eq!(banded.add(3, 4), Ok(7)));
+    at_priority(50, || assert_eq!(banded.add(3, 4), Ok(7)));
+    assert_eq!(numbers(&arrivals), [3, 4], "a band's private connection");
+    drop(banded);
+    drop(private);
+    wait_until("the private connections are closed", || {
+        let mut closed = arrivals.lock().unwrap().closed.clone();
+        closed.sort_unstable();
+        closed == [1, 2, 3, 4]
+    });
+    assert_eq!(target.add(3, 4), Ok(7));
+    assert_eq!(numbers(&arrivals), [0]);
+}
+
+#[test]
+fn connections_of_bands_count_against_the_limit_of_the_orb() {
+    let (port, arrivals) = recording(answer);
+    let builder = Orb::builder().max_client_connections(1);
+    let orb = builder.binding_policies(RtClient::new(&scheduling())).build().unwrap();
+    let target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
+    let banded = target.with_policy(bands(&BANDS)).unwrap();
+    for priority in [5, 50, 5] {
+        at_priority(priority, || assert_eq!(banded.add(3, 4), Ok(7)));
+    }
+    assert_eq!(numbers(&arrivals), [0, 1, 2]);
+    wait_until("the evicted connections are closed", || arrivals.lock().unwrap().closed.len() == 2);
+}
+
+#[test]
+fn a_binding_follows_the_object_and_its_policies() {
+    let (there, arrivals) = recording(answer);
+    let forwarded = with_policies(there, &[model(PriorityModel::ServerDeclared, 500)]);
+    let (here, _) =
+        scripted(move |request| Some(request.located(LocateStatus::ObjectForward, |out| write_ior(&forwarded, out))));
+    let orb = client();
+    let target = target(&orb, &with_policies(here, &[model(PriorityModel::ClientPropagated, 5)]));
+    let banded = target.with_policy(bands(&BANDS)).unwrap();
+    let (is_valid, inconsistent) = at_priority(5, || banded.as_object().validate_connection()).unwrap();
+    assert_eq!((is_valid, types(&inconsistent)), (false, vec![45, 40]), "no band has the priority 500");
+    assert!(!connections(&arrivals).is_empty());
 }

@@ -68,6 +68,16 @@ impl Peer {
         &self.address
     }
 
+    /// The protocol by which connections are opened.
+    pub(super) fn protocol(&self) -> &Arc<ClientProtocol> {
+        &self.protocol
+    }
+
+    /// Takes what is known of the server's version from another peer at the same address.
+    pub(super) fn copy_server_version(&self, other: &Self) {
+        self.is_old_server.fetch_or(other.is_old_server.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     /// The connections of the pool, idle ones included.
     pub(super) fn connections(&self) -> Vec<Arc<ClientConnection>> {
         self.pool.lock().connections.iter().map(|pooled| Arc::clone(&pooled.connection)).collect()

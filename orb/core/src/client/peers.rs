@@ -14,8 +14,9 @@ use crate::{
     diagnostics::statistics::Statistics,
 };
 
-/// The address and the code sets chosen from a reference: a connection has one agreement all its life.
-type PeerKey = (Address, Option<TransmissionCodeSets>);
+/// The address and the code sets chosen from a reference: a connection has one agreement all its life. The last part is
+/// the number of a group of references with connections of their own; zero for the connections that all share.
+type PeerKey = (Address, Option<TransmissionCodeSets>, u64);
 
 /// The peers that references of one ORB name, sorted by key. Insertions are rare, and the table is small.
 #[derive(Debug)]
@@ -58,7 +59,30 @@ impl PeerTable {
         protocol: &Arc<ClientProtocol>,
         code_sets: Option<TransmissionCodeSets>,
     ) -> Arc<Peer> {
-        let key = (address, code_sets);
+        self.find_or_insert((address, code_sets, 0), protocol, || Arc::clone(&self.settings))
+    }
+
+    /// Returns the peer at the address of a shared one with the connections of a group. Calls share one connection.
+    pub(crate) fn own_peer(&self, shared: &Peer, code_sets: Option<TransmissionCodeSets>, group: u64) -> Arc<Peer> {
+        let settings = || Arc::new(ClientSettings { connections_per_peer: 1, ..(*self.settings).clone() });
+        let peer = self.find_or_insert((shared.address().clone(), code_sets, group), shared.protocol(), settings);
+        peer.copy_server_version(shared);
+        peer
+    }
+
+    /// Removes the peers of a group; connections close when their last call ends.
+    pub(crate) fn remove_group(&self, group: u64) {
+        let removed: Vec<_> = self.peers.lock().extract_if(.., |((_, _, number), _)| *number == group).collect();
+        // Their connections end outside of the lock.
+        drop(removed);
+    }
+
+    fn find_or_insert(
+        &self,
+        key: PeerKey,
+        protocol: &Arc<ClientProtocol>,
+        settings: impl FnOnce() -> Arc<ClientSettings>,
+    ) -> Arc<Peer> {
         let mut peers = self.peers.lock();
         if let Ok(at) = peers.binary_search_by(|(known, _)| known.cmp(&key)) {
             return Arc::clone(&peers[at].1);
@@ -66,7 +90,7 @@ impl PeerTable {
         // Peers without a reference are removed here, so that the table is bounded by its use.
         let removed: Vec<_> =
             peers.extract_if(.., |(_, peer)| Arc::strong_count(peer) == 1 && !peer.accepts_callbacks()).collect();
-        let (protocol, settings, cache) = (Arc::clone(protocol), Arc::clone(&self.settings), Arc::clone(&self.cache));
+        let (protocol, settings, cache) = (Arc::clone(protocol), settings(), Arc::clone(&self.cache));
         let peer = Arc::new(Peer::new(key.0.clone(), protocol, settings, cache, self.statistics.clone()));
         let at = peers.partition_point(|(known, _)| *known < key);
         peers.insert(at, (key, Arc::clone(&peer)));

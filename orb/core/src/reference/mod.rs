@@ -8,6 +8,7 @@ pub(crate) mod corbaname;
 pub(crate) mod exceptions;
 pub(crate) mod object;
 mod object_operations;
+pub(crate) mod own_connections;
 pub(crate) mod policy_management;
 mod reference_file;
 pub(crate) mod references;

@@ -13,7 +13,9 @@ use crate::policy::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
 use crate::{
     Orb,
     client::{Reply, call_kind::CallKind, destination::Destination},
+    orb::lazy_part::LazyPart,
     policy::{PolicyValues, thread_flags},
+    reference::own_connections::OwnConnections,
 };
 
 /// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
@@ -71,6 +73,10 @@ struct BoundReference {
     overrides: Option<Arc<Overrides>>,
     /// Whether calls to endpoints of this ORB itself fail.
     excludes_own: bool,
+    /// The connections of its calls, unless it shares those of the ORB.
+    connections: Option<Arc<dyn OwnConnections>>,
+    /// The state of binding policies, created by their first call.
+    binding_state: LazyPart,
     /// The destinations of the reference's profiles. The first call creates them: many references are never
     /// called.
     profile_destinations: OnceLock<Arc<[Destination]>>,
@@ -163,6 +169,8 @@ impl ObjectRef {
             policy_values: PolicyValues::NONE,
             overrides: None,
             excludes_own: false,
+            connections: None,
+            binding_state: LazyPart::default(),
             profile_destinations: OnceLock::new(),
             route: ResolvedTarget::default(),
         });
@@ -221,6 +229,8 @@ impl ObjectRef {
             policy_values: *policy_values,
             overrides: overrides.clone(),
             excludes_own: true,
+            connections: None,
+            binding_state: LazyPart::default(),
             profile_destinations: OnceLock::new(),
             route: ResolvedTarget::default(),
         });
@@ -234,17 +244,52 @@ impl ObjectRef {
 
     fn with_policy_values(&self, policy_values: PolicyValues, overrides: Option<Arc<Overrides>>) -> Self {
         thread_flags::record_use();
-        let BoundReference { orb, ior, profile_destinations, route, excludes_own, .. } = &*self.0;
+        let BoundReference { orb, ior, profile_destinations, route, excludes_own, connections, .. } = &*self.0;
+        let shared_destinations = match connections {
+            None => profile_destinations.clone(),
+            Some(_) => OnceLock::new(),
+        };
         let bound = Arc::new(BoundReference {
             orb: orb.clone(),
             ior: ior.clone(),
             policy_values,
             overrides,
             excludes_own: *excludes_own,
-            profile_destinations: profile_destinations.clone(),
+            connections: None,
+            binding_state: LazyPart::default(),
+            profile_destinations: shared_destinations,
             route: route.inherited(),
         });
         Self(bound, self.1)
+    }
+
+    /// A reference to the same object, with the same policies and connections of its own.
+    pub(super) fn with_own_connections(&self, connections: Arc<dyn OwnConnections>) -> Self {
+        let BoundReference { orb, ior, policy_values, overrides, excludes_own, .. } = &*self.0;
+        let bound = Arc::new(BoundReference {
+            orb: orb.clone(),
+            ior: ior.clone(),
+            policy_values: *policy_values,
+            overrides: overrides.clone(),
+            excludes_own: *excludes_own,
+            connections: Some(connections),
+            binding_state: LazyPart::default(),
+            profile_destinations: OnceLock::new(),
+            route: ResolvedTarget::default(),
+        });
+        Self(bound, self.1)
+    }
+
+    /// Whether its calls use connections of their own ([`with_connections`](Self::with_connections)).
+    #[must_use]
+    pub fn has_own_connections(&self) -> bool {
+        self.0.connections.is_some()
+    }
+
+    /// The state that binding policies keep for this reference, which is created if needed. It has the same type each
+    /// time.
+    pub fn binding_state<T: Any + Send + Sync>(&self, create: impl FnOnce() -> T) -> &T {
+        self.0.binding_state.get_or_make(create)
     }
 
     /// The reference's own policies.
@@ -389,7 +434,10 @@ impl ObjectRef {
             return Err(SystemException::inv_objref(0, CompletionStatus::No)
                 .with_detail(move || format!("{own} is an endpoint of the server that makes the call")));
         }
-        Ok(destinations)
+        match &self.0.connections {
+            None => Ok(destinations),
+            Some(connections) => connections.adopt(self.orb(), destinations),
+        }
     }
 
     fn update_is_forwarded(&self, forwards: &Forwards) {

@@ -6,7 +6,7 @@ use std::{sync::OnceLock, time::Duration};
 
 use spandrel_cdr::Encoder;
 use spandrel_connection::RequestLoss;
-use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, ids};
+use spandrel_giop::{CompletionStatus, ResponseFlags, ServiceContext, SystemException, ids};
 use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
@@ -105,6 +105,25 @@ impl ObjectRef {
         let BoundCall { route, caller } = binding.begin_call(self)?;
         let object = route.as_ref().unwrap_or(self);
         object.drive(call_kind, ClientPoints::new(object, (response, is_one_way), false).bound(caller))
+    }
+
+    /// Makes a two-way call without arguments and results, with these service contexts and none of interceptors or
+    /// binding policies: for implicit operations, such as those that bind a connection.
+    ///
+    /// # Errors
+    /// The system exception that ended the call.
+    pub fn call_implicit(&self, operation: &str, contexts: &[ServiceContext]) -> Result<(), SystemException> {
+        self.orb().check_running()?;
+        let call_kind = CallKind::Request {
+            operation,
+            response: ResponseFlags::TWO_WAY,
+            is_one_way: false,
+            marshal: &|_| Ok(()),
+            contexts,
+            buffering: None,
+            observer: None,
+        };
+        self.drive(&call_kind, Unintercepted).map(drop)
     }
 
     /// The states of a call, from HeldUntilStart to Done.
