@@ -90,7 +90,7 @@ pub use policy::{
 pub use reference::{
     exceptions::{UserException, UserExceptions},
     object::{Interface, ObjectRef},
-    own_connections::ConnectionGroup,
+    own_connections::{ConnectionGroup, GroupProtocol},
     policy_management::{BindingPolicies, BoundCall, CallerState, PolicyCurrent, PolicyManager, ReferencePolicies},
 };
 pub use servant_side::adapter::{

@@ -3,17 +3,20 @@
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, minor};
 use spandrel_orb::policy::ExposedPolicies;
+use spandrel_orb::transport::SocketSettings;
 use spandrel_orb::{
-    BindingPolicies, BoundCall, CallerState, ConnectionGroup, ObjectRef, Policy, PolicyType, SystemExceptionKind,
+    BindingPolicies, BoundCall, CallerState, ConnectionGroup, GroupProtocol, ObjectRef, Policy, PolicyType,
+    SystemExceptionKind,
 };
 use spandrel_sync::{Arc, Mutex, Weak};
 
 use crate::contexts::{self, PropagatedPolicy};
 use crate::policies::{
     ClientProtocolPolicy, MAX_BANDS, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy,
-    PrivateConnectionPolicy, ServerProtocolPolicy, ThreadpoolPolicy,
+    PrivateConnectionPolicy,
 };
-use crate::{Priority, Scheduling, current};
+use crate::protocols::Protocol;
+use crate::{NetworkPriorityMapping, Priority, Scheduling, current};
 
 /// The client's side of Real-time CORBA in an ORB ([`OrbBuilder::binding_policies`](spandrel_orb::OrbBuilder)).
 ///
@@ -33,6 +36,7 @@ use crate::{Priority, Scheduling, current};
 #[derive(Debug)]
 pub struct RtClient {
     scheduling: Scheduling,
+    network: Option<Arc<dyn NetworkPriorityMapping>>,
     /// The groups of connections that references share.
     groups: Mutex<Vec<(RouteKey, Weak<ConnectionGroup>)>>,
 }
@@ -44,6 +48,10 @@ struct RouteKey {
     is_private: bool,
     /// The band of the call's priority, if there are bands.
     band: Option<PriorityBand>,
+    /// The protocols of the connection, if they are restricted.
+    protocols: Option<ClientProtocolPolicy>,
+    /// The traffic class and the socket priority of its packets.
+    traffic: (Option<u8>, Option<u32>),
 }
 
 /// The references to one object by other connections, the newest last.
@@ -85,7 +93,15 @@ impl RtClient {
     /// The client's side of an ORB whose threads are scheduled like this.
     #[must_use]
     pub fn new(scheduling: &Scheduling) -> Self {
-        Self { scheduling: scheduling.clone(), groups: Mutex::default() }
+        Self { scheduling: scheduling.clone(), network: None, groups: Mutex::default() }
+    }
+
+    /// Sets the mapping to priorities of the network, for connections whose TCP properties enable these. Calls of
+    /// different network priorities use different connections.
+    #[must_use]
+    pub fn network_priorities(mut self, mapping: Arc<dyn NetworkPriorityMapping>) -> Self {
+        self.network = Some(mapping);
+        self
     }
 
     /// The reference to the same object by the connections of a key.
@@ -104,21 +120,22 @@ impl RtClient {
     }
 
     fn group(&self, object: &ObjectRef, key: &RouteKey) -> Arc<ConnectionGroup> {
+        let orb = object.orb();
+        let create = || ConnectionGroup::with_protocols(orb, group_protocols(orb.socket_settings(), key));
         if key.is_private {
-            return ConnectionGroup::new(object.orb());
+            return create();
         }
         let mut groups = self.groups.lock();
         groups.retain(|(_, group)| group.strong_count() > 0);
         if let Some(group) = groups.iter().find(|(other, _)| other == key).and_then(|(_, group)| group.upgrade()) {
             return group;
         }
-        let group = ConnectionGroup::new(object.orb());
+        let group = create();
         groups.push((key.clone(), Arc::downgrade(&group)));
         group
     }
 
-    /// Reconciles the client's policy of a type with the object's: there must not be both (ptc/99-05-03, 4.12.1 and
-    /// 4.15.4).
+    /// Reconciles the client's policy of a type with the object's: there must not be both (ptc/99-05-03, 4.12.1).
     fn reconcile(object: &ObjectRef, policy_type: PolicyType) -> Result<Option<Policy>, Conflict> {
         let client = if object.has_binding_policies() { object.client_policy(policy_type) } else { None };
         match (client, object.exposed_policy(policy_type)?) {
@@ -141,14 +158,25 @@ impl RtClient {
             }
             _ => caller,
         };
-        let is_private =
-            object.has_binding_policies() && object.client_policy(PrivateConnectionPolicy::POLICY_TYPE).is_some();
-        let selection = |band, bands: &[PriorityBand]| {
-            let (key, caller) = (RouteKey { is_private, band }, caller.map(Priority::get));
-            Selection { key, caller, bands: bands.to_vec() }
+        let mut key = RouteKey::default();
+        if object.has_binding_policies() {
+            key.is_private = object.client_policy(PrivateConnectionPolicy::POLICY_TYPE).is_some();
+            let protocols = object.client_policy(ClientProtocolPolicy::POLICY_TYPE);
+            key.protocols = protocols.and_then(|policy| policy.value().cloned());
+        }
+        let selection = |band: Option<PriorityBand>, bands: &[PriorityBand]| {
+            let priority = match (band, model) {
+                (Some(band), _) => Some(band.high()),
+                (None, Some(PriorityModelPolicy { model: PriorityModel::ServerDeclared, server_priority })) => {
+                    Some(server_priority)
+                }
+                _ => caller,
+            };
+            let key = RouteKey { band, traffic: self.traffic(&key, priority)?, ..key };
+            Ok(Selection { key, caller: caller.map(Priority::get), bands: bands.to_vec() })
         };
         let Some(policy) = Self::reconcile(object, PriorityBandedConnectionPolicy::POLICY_TYPE)? else {
-            return Ok(selection(None, &[]));
+            return selection(None, &[]);
         };
         let Some(bands) = policy.value::<PriorityBandedConnectionPolicy>() else {
             return Err(conflict("a policy of type 45 is no priority-banded connection policy", vec![policy]));
@@ -161,9 +189,29 @@ impl RtClient {
             PriorityModel::ServerDeclared => (model.server_priority, &[][..]),
         };
         match bands.band_of(priority) {
-            Some(band) => Ok(selection(Some(band), used_bands)),
+            Some(band) => selection(Some(band), used_bands),
             None => Err(conflict("no priority band has the priority of the call", vec![policy, exposed_model])),
         }
+    }
+
+    /// The traffic class and the socket priority of packets of calls at a priority.
+    fn traffic(
+        &self,
+        key: &RouteKey,
+        priority: Option<Priority>,
+    ) -> Result<(Option<u8>, Option<u32>), SystemException> {
+        let is_enabled = |policy: &ClientProtocolPolicy| policy.protocols().iter().any(Protocol::has_network_priority);
+        let (Some(network), Some(priority)) = (&self.network, priority) else { return Ok((None, None)) };
+        if !key.protocols.as_ref().is_some_and(is_enabled) {
+            return Ok((None, None));
+        }
+        let code_point = network.to_network(priority);
+        if let Some(code_point) = code_point.filter(|code_point| *code_point > MAX_CODE_POINT) {
+            return Err(SystemException::data_conversion(minor::PRIORITY_MAPPING, CompletionStatus::No).with_detail(
+                || format!("{network:?} maps the priority {priority} to {code_point}, which is no DiffServ code point"),
+            ));
+        }
+        Ok((code_point.map(|code_point| code_point << 2), network.to_socket(priority)))
     }
 
     /// Opens the connection of a key, and tells the server its band. Returns the reference by which calls use it.
@@ -182,6 +230,25 @@ impl RtClient {
             bound => bound.map(|()| route),
         }
     }
+}
+
+/// The greatest DiffServ code point (RFC 2474).
+const MAX_CODE_POINT: u8 = 63;
+
+/// The protocols of a group's connections, with their sockets; `None` for those of the ORB.
+fn group_protocols(of_orb: SocketSettings, key: &RouteKey) -> Option<Vec<GroupProtocol>> {
+    let protocols = key.protocols.as_ref()?.protocols().iter();
+    let with_sockets = protocols.flat_map(|protocol| {
+        let mut sockets = protocol.sockets(of_orb);
+        if protocol.has_network_priority() {
+            sockets.traffic_class = key.traffic.0;
+            if let Some(priority) = key.traffic.1 {
+                sockets.tuning.get_or_insert_default().priority = Some(priority);
+            }
+        }
+        protocol.schemes().iter().map(move |scheme| GroupProtocol { scheme, sockets })
+    });
+    Some(with_sockets.collect())
 }
 
 /// The implicit operation that binds a connection to a band of priorities. It has no arguments and no results.
@@ -212,9 +279,10 @@ impl BindingPolicies for RtClient {
     fn effective_policy(&self, object: &ObjectRef, policy_type: PolicyType) -> Result<Option<Policy>, SystemException> {
         match policy_type {
             PriorityModelPolicy::POLICY_TYPE => object.exposed_policy(policy_type),
-            ThreadpoolPolicy::POLICY_TYPE | ServerProtocolPolicy::POLICY_TYPE => Ok(None),
-            PrivateConnectionPolicy::POLICY_TYPE => Ok(object.client_policy(policy_type)),
-            ClientProtocolPolicy::POLICY_TYPE | PriorityBandedConnectionPolicy::POLICY_TYPE => {
+            ClientProtocolPolicy::POLICY_TYPE | PrivateConnectionPolicy::POLICY_TYPE => {
+                Ok(object.client_policy(policy_type))
+            }
+            PriorityBandedConnectionPolicy::POLICY_TYPE => {
                 Self::reconcile(object, policy_type).map_err(|conflict| conflict.exception)
             }
             _ => Ok(None),
@@ -255,9 +323,16 @@ impl BindingPolicies for RtClient {
                 Ok(_) if bound.is_some() => break,
                 Ok(selection) => selection,
             };
+            if let Some(protocols) = &selection.key.protocols
+                && let Err(exception) = self.route(object, &selection.key).profile_destinations()
+                && exception.kind() == SystemExceptionKind::InvPolicy
+            {
+                return Ok((false, vec![protocols.clone().into()]));
+            }
             bound = Some(self.bind(object, &selection.key)?);
-            for band in selection.bands.into_iter().filter(|band| Some(*band) != selection.key.band) {
-                self.bind(object, &RouteKey { band: Some(band), ..selection.key })?;
+            for band in selection.bands.iter().filter(|band| Some(**band) != selection.key.band) {
+                let traffic = self.traffic(&selection.key, Some(band.high()))?;
+                self.bind(object, &RouteKey { band: Some(*band), traffic, ..selection.key.clone() })?;
             }
         }
         Ok((true, Vec::new()))

@@ -2,7 +2,7 @@
 //!
 //! | for | types |
 //! | --- | --- |
-//! | CORBA priorities and their native ones | [`Priority`], [`PriorityMapping`], [`PriorityTransform`], [`Scheduling`] |
+//! | CORBA priorities and their native ones | [`Priority`], [`PriorityMapping`], [`PriorityTransform`], [`NetworkPriorityMapping`], [`Scheduling`] |
 //! | the priority of the calling thread | [`RtCurrent`] |
 //! | threads and request queues by priority | [`ThreadPool`], [`LaneSettings`], [`Job`] |
 //! | mutual exclusion | [`RtMutex`] |
@@ -34,7 +34,9 @@ mod scheduling;
 
 pub use client::RtClient;
 pub use current::RtCurrent;
-pub use mapping::{ContinuousMapping, DirectMapping, LinearMapping, PriorityMapping, PriorityTransform};
+pub use mapping::{
+    ContinuousMapping, DirectMapping, LinearMapping, NetworkPriorityMapping, PriorityMapping, PriorityTransform,
+};
 pub use mutex::{MutexNotFound, RtMutex};
 pub use pool::{
     BoxedJob, Discarded, DynamicLifespan, Job, LaneSettings, LaneStatistics, PoolSettings, RefusalReason, Refused,

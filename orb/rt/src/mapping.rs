@@ -97,6 +97,35 @@ impl PriorityMapping for DirectMapping {
     }
 }
 
+/// Maps priorities of CORBA to those of the network (`RTCORBA::NetworkPriorityMapping`, TAO's extension), for the packets
+/// of a connection.
+///
+/// ```
+/// use spandrel_rt::{NetworkPriorityMapping, Priority};
+///
+/// /// Expedited forwarding (RFC 3246) for alarms.
+/// #[derive(Debug)]
+/// struct Alarms;
+///
+/// impl NetworkPriorityMapping for Alarms {
+///     fn to_network(&self, priority: Priority) -> Option<u8> {
+///         (priority.get() >= 30_000).then_some(46)
+///     }
+/// }
+/// assert_eq!(Alarms.to_network(Priority::MAX), Some(46));
+/// ```
+pub trait NetworkPriorityMapping: fmt::Debug + Send + Sync {
+    /// The DiffServ code point of a priority, from 0 to 63 (RFC 2474); `None` leaves the system's.
+    fn to_network(&self, priority: Priority) -> Option<u8>;
+
+    /// The priority in this host's queues for packets (Linux: `SO_PRIORITY`); `None` leaves the one that the system
+    /// derives from the code point. Above 6 it needs the capability `CAP_NET_ADMIN`.
+    fn to_socket(&self, priority: Priority) -> Option<u32> {
+        let _ = priority;
+        None
+    }
+}
+
 /// Changes the priority of requests on a server (`RTCORBA::PriorityTransform`).
 ///
 /// An ORB that gets `None` raises UNKNOWN.

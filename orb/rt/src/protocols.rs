@@ -1,8 +1,10 @@
 //! Protocols and their properties, of which protocol policies consist (`RTCORBA::ProtocolProperties`).
 //!
-//! The properties of UNIX-domain sockets and shared memory are TAO's extension. Nothing applies them to sockets yet.
+//! The properties of UNIX-domain sockets and shared memory are TAO's extension. [`RtClient`](crate::RtClient) applies them
+//! to the sockets of calls.
 
 use spandrel_giop::{CompletionStatus, SystemException};
+use spandrel_orb::transport::{KeepAlive, SocketSettings};
 
 /// A protocol in a policy (`RTCORBA::Protocol`). The properties of GIOP itself have no attributes, so they have no type.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +13,57 @@ pub struct Protocol {
     pub protocol_type: u32,
     /// The properties of the transport; `None` for the ORB's own.
     pub transport: Option<TransportProperties>,
+}
+
+/// IIOP (`TAG_INTERNET_IOP`), also over TLS.
+pub const IIOP: u32 = 0;
+/// UNIX-domain sockets, by TAO's number (`TAO_TAG_UIOP_PROFILE`).
+pub const UNIX_DOMAIN: u32 = 0x5441_4f00;
+/// Shared memory, by TAO's number (`TAO_TAG_SHMEM_PROFILE`).
+pub const SHARED_MEMORY: u32 = 0x5441_4f02;
+/// Datagrams, by TAO's number (`TAO_TAG_DIOP_PROFILE`): for one-ways.
+pub const DATAGRAMS: u32 = 0x5441_4f04;
+
+impl Protocol {
+    /// The schemes of the addresses of this protocol in an ORB; none for a protocol that it does not have.
+    pub(crate) fn schemes(&self) -> &'static [&'static str] {
+        match self.protocol_type {
+            IIOP => &["ssliop", "iiop"],
+            UNIX_DOMAIN => &["uds"],
+            SHARED_MEMORY => &["shm"],
+            DATAGRAMS => &["diop"],
+            _ => &[],
+        }
+    }
+
+    /// Whether packets carry the priority of their request.
+    pub(crate) fn has_network_priority(&self) -> bool {
+        matches!(&self.transport, Some(TransportProperties::Tcp(tcp)) if tcp.enable_network_priority)
+    }
+
+    /// The settings of sockets with the properties of the transport, and otherwise those of the ORB.
+    pub(crate) fn sockets(&self, mut of_orb: SocketSettings) -> SocketSettings {
+        let size = |octets: i32| usize::try_from(octets).ok().filter(|octets| *octets > 0);
+        let (send, recv) = match &self.transport {
+            None => return of_orb,
+            Some(TransportProperties::Tcp(tcp)) => {
+                of_orb.coalesces = !tcp.no_delay;
+                of_orb.keep_alive = match (tcp.keep_alive, of_orb.keep_alive) {
+                    (false, _) => KeepAlive::Off,
+                    (true, KeepAlive::Off) => KeepAlive::System,
+                    (true, probes) => probes,
+                };
+                (tcp.send_buffer_size, tcp.recv_buffer_size)
+            }
+            Some(TransportProperties::UnixDomain(unix)) => (unix.send_buffer_size, unix.recv_buffer_size),
+            Some(TransportProperties::SharedMemory(shared)) => {
+                (shared.preallocate_buffer_size, shared.preallocate_buffer_size)
+            }
+        };
+        of_orb.send_queue = size(send).or(of_orb.send_queue);
+        of_orb.recv_queue = size(recv).or(of_orb.recv_queue);
+        of_orb
+    }
 }
 
 /// The properties of one transport.

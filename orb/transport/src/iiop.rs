@@ -70,10 +70,13 @@ impl ServerProtocol for Iiop {
         let addresses = hosts.iter().map(|(host, port)| Address::at_port(IIOP, host, *port)).collect();
         let published = PublishedAddresses { addresses, hosts, ..PublishedAddresses::default() };
         let bound = Address::new(IIOP, acceptor.local_addr()?.to_string());
-        let keep_alive = settings.keep_alive;
+        let SocketSettings { keep_alive, tuning, .. } = *settings;
         Listener::over::<inet::Inet>(bound, acceptor, published, move |stream, from| {
             stream.set_no_delay(true)?;
             keep_alive.apply(stream)?;
+            if let Some(tuning) = &tuning {
+                tuning.apply(stream)?;
+            }
             Ok(Address::new(IIOP, from.to_string()))
         })
     }
@@ -93,7 +96,11 @@ pub fn connect_inet(
     if is_bidirectional_only(host) {
         return Err(io::ErrorKind::AddrNotAvailable.into());
     }
-    let mut connector = inet::Connector::new().no_delay(true);
+    let mut connector = inet::Connector::new().no_delay(!settings.coalesces);
+    #[cfg(unix)]
+    if let Some(class) = settings.traffic_class {
+        connector = connector.tos(class);
+    }
     if let Some(octets) = settings.send_queue {
         connector = connector.send_queue(octets);
     }
@@ -109,5 +116,8 @@ pub fn connect_inet(
         addrs => connector.open_any(addrs)?,
     };
     settings.keep_alive.apply(&stream)?;
+    if let Some(tuning) = &settings.tuning {
+        tuning.apply(&stream)?;
+    }
     Ok(stream)
 }

@@ -1,22 +1,28 @@
 //! Real-time CORBA on the client's side: policies in force, and the priority in requests.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use spandrel::{
     CompletionStatus, ObjectRef, Orb, SystemException, SystemExceptionKind,
     cdr::{ByteOrder, GiopVersion},
     minor,
+    net::{
+        ipc::inet,
+        transport::{Address, Protocol, SocketSettings, connect_inet},
+    },
     policy::{OverrideError, Policy, PolicyScope, PolicyValue, ReferencePolicies, SetOverrideType},
     rt::{
-        LinearMapping, NativePriority, Priority, PriorityMapping, RtClient, RtCurrent, Scheduling, SchedulingClass,
+        self, LinearMapping, NativePriority, NetworkPriorityMapping, Priority, PriorityMapping, RtClient, RtCurrent,
+        Scheduling, SchedulingClass,
         contexts::{self, PropagatedPolicy},
         policies::{
-            PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy, PrivateConnectionPolicy,
-            ServerProtocolPolicy, ThreadpoolPolicy,
+            ClientProtocolPolicy, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy,
+            PrivateConnectionPolicy, ServerProtocolPolicy, ThreadpoolPolicy,
         },
-        protocols::Protocol,
+        protocols::{TcpProtocolProperties, TransportProperties},
     },
     types::{IiopProfile, Ior},
 };
@@ -221,7 +227,7 @@ fn types(policies: &[Policy]) -> Vec<u32> {
 fn policies_of_adapters_are_an_orbs_alone() {
     let orb = client();
     let object = orb.reference(ior_at(1, GiopVersion::V1_2, "key"));
-    let iiop = Protocol { protocol_type: 0, transport: None };
+    let iiop = rt::protocols::Protocol { protocol_type: 0, transport: None };
     let PropagatedPolicy::PriorityModel(model) = model(PriorityModel::ServerDeclared, 5) else { unreachable!() };
     let policies: [Policy; 3] =
         [model.into(), ThreadpoolPolicy(1).into(), ServerProtocolPolicy::new(vec![iiop]).unwrap().into()];
@@ -554,4 +560,178 @@ fn a_binding_follows_the_object_and_its_policies() {
     let (is_valid, inconsistent) = at_priority(5, || banded.as_object().validate_connection()).unwrap();
     assert_eq!((is_valid, types(&inconsistent)), (false, vec![45, 40]), "no band has the priority 500");
     assert!(!connections(&arrivals).is_empty());
+}
+
+/// A connection that a [`Recorder`] opened.
+#[derive(Debug, PartialEq)]
+struct Opened {
+    scheme: &'static str,
+    no_delay: bool,
+    keep_alive: bool,
+    traffic_class: u8,
+    priority: u32,
+    send_queue: Option<usize>,
+}
+
+/// A protocol over TCP that records the options of its sockets.
+#[derive(Debug)]
+struct Recorder {
+    scheme: &'static str,
+    opened: Arc<Mutex<Vec<Opened>>>,
+}
+
+impl Protocol for Recorder {
+    type Stream = inet::Stream;
+
+    fn scheme(&self) -> &'static str {
+        self.scheme
+    }
+
+    fn addresses(&self, profile: &IiopProfile) -> Vec<Address> {
+        vec![Address::at_port(self.scheme, &profile.host, profile.port)]
+    }
+
+    fn connect(
+        &self,
+        address: &Address,
+        timeout: Option<Duration>,
+        sockets: &SocketSettings,
+    ) -> io::Result<inet::Stream> {
+        let stream = connect_inet(&Address::new("iiop", address.address()), timeout, sockets)?;
+        self.opened.lock().unwrap().push(Opened {
+            scheme: self.scheme,
+            no_delay: stream.no_delay()?,
+            keep_alive: stream.keep_alive()?,
+            #[cfg(target_os = "linux")]
+            traffic_class: stream.tos()?,
+            #[cfg(not(target_os = "linux"))]
+            traffic_class: sockets.traffic_class.unwrap_or_default(),
+            #[cfg(target_os = "linux")]
+            priority: stream.priority()?,
+            #[cfg(not(target_os = "linux"))]
+            priority: sockets.tuning.and_then(|tuning| tuning.priority).unwrap_or_default(),
+            send_queue: sockets.send_queue,
+        });
+        Ok(stream)
+    }
+}
+
+/// Expedited forwarding, and the fifth queue of this host, from the priority 100 on.
+#[derive(Debug)]
+struct Expedited;
+
+impl NetworkPriorityMapping for Expedited {
+    fn to_network(&self, priority: Priority) -> Option<u8> {
+        (priority.get() >= 100).then_some(46)
+    }
+
+    fn to_socket(&self, priority: Priority) -> Option<u32> {
+        (priority.get() >= 100).then_some(5)
+    }
+}
+
+/// A client with recorders in place of TCP and UNIX-domain sockets.
+fn recording_client() -> (Orb, Arc<Mutex<Vec<Opened>>>) {
+    let opened = Arc::<Mutex<Vec<Opened>>>::default();
+    let recorder = |scheme| Recorder { scheme, opened: Arc::clone(&opened) };
+    let client = RtClient::new(&scheduling()).network_priorities(Arc::new(Expedited));
+    let builder = Orb::builder().protocol(recorder("iiop")).protocol(recorder("uds"));
+    (builder.binding_policies(client).build().unwrap(), opened)
+}
+
+fn protocols(list: &[(u32, Option<TransportProperties>)]) -> ClientProtocolPolicy {
+    let protocol = |(protocol_type, transport): &(u32, Option<TransportProperties>)| rt::protocols::Protocol {
+        protocol_type: *protocol_type,
+        transport: transport.clone(),
+    };
+    ClientProtocolPolicy::new(list.iter().map(protocol).collect()).unwrap()
+}
+
+#[test]
+fn sockets_have_the_properties_of_the_clients_protocol() {
+    let (port, arrivals) = recording(answer);
+    let (orb, opened) = recording_client();
+    let mut tcp = TcpProtocolProperties::default();
+    (tcp.keep_alive, tcp.no_delay, tcp.enable_network_priority) = (false, false, true);
+    tcp.set_buffer_sizes(65_536, 0).unwrap();
+    let policy = protocols(&[(rt::protocols::IIOP, Some(TransportProperties::Tcp(tcp)))]);
+    let target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
+    assert_eq!(target.add(3, 4), Ok(7));
+    let target = target.with_policy(policy).unwrap();
+    for priority in [100, 5, 200, 6] {
+        at_priority(priority, || assert_eq!(target.add(3, 4), Ok(7)));
+    }
+    // Calls of equal network priorities share a connection.
+    assert_eq!(numbers(&arrivals), [0, 1, 2, 1, 2]);
+    let in_group = |traffic_class, priority| Opened {
+        scheme: "iiop",
+        no_delay: false,
+        keep_alive: false,
+        traffic_class,
+        priority,
+        send_queue: Some(65_536),
+    };
+    let mut opened = opened.lock().unwrap();
+    let first = opened.remove(0);
+    assert_eq!(
+        (first.no_delay, first.keep_alive, first.traffic_class, first.priority, first.send_queue),
+        (true, true, 0, 0, None),
+        "of the ORB"
+    );
+    assert_eq!(*opened, [in_group(46 << 2, 5), in_group(0, 0)]);
+}
+
+#[test]
+fn the_clients_protocols_are_tried_in_their_order() {
+    let (port, _) = recording(answer);
+    let (orb, opened) = recording_client();
+    let target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
+    let (tcp, unix) = (rt::protocols::IIOP, rt::protocols::UNIX_DOMAIN);
+    for (order, expected) in
+        [(vec![unix, tcp], "uds"), (vec![tcp, unix], "iiop"), (vec![tcp], "iiop"), (vec![unix], "uds")]
+    {
+        let list: Vec<_> = order.into_iter().map(|number| (number, None)).collect();
+        let target = target.with_policy(protocols(&list)).unwrap();
+        assert_eq!(target.add(3, 4), Ok(7));
+        assert_eq!(block_on(target.add_async(3, 4)), Ok(7));
+        let schemes: Vec<_> = std::mem::take(&mut *opened.lock().unwrap()).iter().map(|opened| opened.scheme).collect();
+        assert_eq!(schemes, [expected]);
+    }
+}
+
+#[test]
+fn a_reference_without_a_permitted_protocol_raises_inv_policy() {
+    let (port, arrivals) = recording(answer);
+    let orb = client();
+    let target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
+    for number in [rt::protocols::SHARED_MEMORY, rt::protocols::DATAGRAMS, 4711] {
+        let target = target.with_policy(protocols(&[(number, None)])).unwrap();
+        assert_conflict(&target.add(3, 4).unwrap_err());
+        let (is_valid, inconsistent) = target.as_object().validate_connection().unwrap();
+        assert_eq!((is_valid, types(&inconsistent)), (false, vec![43]));
+    }
+    assert!(arrivals.lock().unwrap().requests.is_empty());
+}
+
+/// A mapping to a number that is no code point.
+#[derive(Debug)]
+struct TooGreat;
+
+impl NetworkPriorityMapping for TooGreat {
+    fn to_network(&self, _: Priority) -> Option<u8> {
+        Some(64)
+    }
+}
+
+#[test]
+fn a_network_priority_that_is_no_code_point_is_refused() {
+    let client = RtClient::new(&scheduling()).network_priorities(Arc::new(TooGreat));
+    let orb = Orb::builder().binding_policies(client).build().unwrap();
+    let mut tcp = TcpProtocolProperties::default();
+    tcp.enable_network_priority = true;
+    let policy = protocols(&[(rt::protocols::IIOP, Some(TransportProperties::Tcp(tcp)))]);
+    let target =
+        target(&orb, &with_policies(1, &[model(PriorityModel::ServerDeclared, 5)])).with_policy(policy).unwrap();
+    let exception = target.add(3, 4).unwrap_err();
+    assert_eq!((exception.kind(), exception.minor()), (SystemExceptionKind::DataConversion, minor::PRIORITY_MAPPING));
 }

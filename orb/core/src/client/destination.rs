@@ -151,6 +151,11 @@ impl Destination {
         self.template.wire()
     }
 
+    /// Has one-ways sent over a connection also if the server reads datagrams.
+    pub(crate) fn forbid_datagrams(&mut self) {
+        self.datagrams = None;
+    }
+
     /// Sends a request without a response by datagram. `None` if datagrams are not enabled, or if the server
     /// does not read them; false if the request must be sent over a connection.
     #[inline]

@@ -3,7 +3,7 @@
 use spandrel_giop::IiopProfile;
 use spandrel_giop::TransmissionCodeSets;
 use spandrel_sync::{Arc, Mutex};
-use spandrel_transport::Address;
+use spandrel_transport::{Address, SocketSettings};
 
 use super::{ClientConnection, ClientSettings, ConnectionCache, Peer};
 use crate::{
@@ -62,12 +62,25 @@ impl PeerTable {
         self.find_or_insert((address, code_sets, 0), protocol, || Arc::clone(&self.settings))
     }
 
-    /// Returns the peer at the address of a shared one with the connections of a group. Calls share one connection.
-    pub(crate) fn own_peer(&self, shared: &Peer, code_sets: Option<TransmissionCodeSets>, group: u64) -> Arc<Peer> {
-        let settings = || Arc::new(ClientSettings { connections_per_peer: 1, ..(*self.settings).clone() });
+    /// Returns the peer at the address of a shared one with the connections of a group, whose sockets may have other
+    /// settings. Calls share one connection.
+    pub(crate) fn own_peer(
+        &self,
+        shared: &Peer,
+        code_sets: Option<TransmissionCodeSets>,
+        group: u64,
+        sockets: Option<&SocketSettings>,
+    ) -> Arc<Peer> {
+        let sockets = *sockets.unwrap_or(&self.settings.sockets);
+        let settings = || Arc::new(ClientSettings { connections_per_peer: 1, sockets, ..(*self.settings).clone() });
         let peer = self.find_or_insert((shared.address().clone(), code_sets, group), shared.protocol(), settings);
         peer.copy_server_version(shared);
         peer
+    }
+
+    /// The settings of the sockets of shared connections.
+    pub(crate) fn socket_settings(&self) -> SocketSettings {
+        self.settings.sockets
     }
 
     /// Removes the peers of a group; connections close when their last call ends.

@@ -21,7 +21,7 @@ use spandrel_giop::{ALL_CODE_SETS, AddressingDisposition, BASIC_CODE_SETS, OwnCo
 use spandrel_sync::Arc;
 use spandrel_transport::ServerProtocol;
 use spandrel_transport::TransportSelection;
-use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings};
+use spandrel_transport::{Iiop, KeepAlive, Protocol, SocketSettings, SocketTuning};
 
 use crate::{
     Collocation, Orb, WaitStrategy,
@@ -232,6 +232,22 @@ impl OrbBuilder {
     pub fn keep_alive(mut self, keep_alive: KeepAlive) -> Self {
         self.client.sockets.keep_alive = keep_alive;
         self.server_mut().sockets.keep_alive = keep_alive;
+        self
+    }
+
+    /// The time for which reads of TCP connections, of both sides, poll the network card before they sleep (Linux:
+    /// `SO_BUSY_POLL`; default: the system's). It needs the capability `CAP_NET_ADMIN`; without it the system's time is
+    /// kept, which is logged once.
+    #[must_use]
+    pub fn busy_poll(mut self, time: Option<Duration>) -> Self {
+        let busy_poll = |tuning: Option<SocketTuning>| {
+            let mut tuning = tuning.unwrap_or_default();
+            tuning.busy_poll = time;
+            Some(tuning)
+        };
+        self.client.sockets.tuning = busy_poll(self.client.sockets.tuning);
+        let sockets = &mut self.server_mut().sockets;
+        sockets.tuning = busy_poll(sockets.tuning);
         self
     }
 

@@ -4,11 +4,13 @@
 //! ([`ConnectionGroup`]). Binding policies give them one, such as those of Real-time CORBA for private connections and for
 //! bands of priorities. The connections of a group count against the same limits, and close after the same idle time.
 
-use spandrel_giop::SystemException;
+use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
+
+use spandrel_transport::{DIOP, SocketSettings};
 
 use crate::{ObjectRef, Orb, client::destination::Destination, orb::WeakOrb};
 
@@ -28,23 +30,66 @@ pub struct ConnectionGroup {
     orb: WeakOrb,
     /// Unique among the groups of this process.
     number: u64,
+    /// The protocols that connections may have, the preferred one first; `None` for those of the ORB.
+    protocols: Option<Vec<GroupProtocol>>,
+}
+
+/// A protocol of a group's connections, with their sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupProtocol {
+    /// The scheme of its addresses, such as `iiop`. That of datagrams permits them for one-ways.
+    pub scheme: &'static str,
+    /// The settings of its sockets.
+    pub sockets: SocketSettings,
 }
 
 impl ConnectionGroup {
     /// A group without references.
     #[must_use]
     pub fn new(orb: &Orb) -> Arc<Self> {
+        Self::with_protocols(orb, None)
+    }
+
+    /// A group whose connections have only these protocols, the preferred one first; `None` for those of the ORB.
+    #[must_use]
+    pub fn with_protocols(orb: &Orb, protocols: Option<Vec<GroupProtocol>>) -> Arc<Self> {
         static LAST: AtomicU64 = AtomicU64::new(0);
-        Arc::new(Self { orb: WeakOrb::of(orb), number: LAST.fetch_add(1, Ordering::Relaxed) + 1 })
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        Arc::new(Self { orb: WeakOrb::of(orb), number, protocols })
     }
 }
 
 impl OwnConnections for ConnectionGroup {
     fn adopt(&self, orb: &Orb, mut destinations: Vec<Destination>) -> Result<Vec<Destination>, SystemException> {
-        for destination in &mut destinations {
-            destination.peer = orb.peers().own_peer(&destination.peer, destination.text.chosen(), self.number);
+        let Some(protocols) = &self.protocols else {
+            destinations.iter_mut().for_each(|destination| self.give_peer(orb, destination, None));
+            return Ok(destinations);
+        };
+        let mut permitted = Vec::new();
+        let sends_datagrams = protocols.iter().any(|protocol| protocol.scheme == DIOP);
+        for GroupProtocol { scheme, sockets } in protocols {
+            for mut destination in
+                destinations.extract_if(.., |destination| destination.peer.address().scheme() == *scheme)
+            {
+                self.give_peer(orb, &mut destination, Some(sockets));
+                if !sends_datagrams {
+                    destination.forbid_datagrams();
+                }
+                permitted.push(destination);
+            }
         }
-        Ok(destinations)
+        if permitted.is_empty() {
+            return Err(SystemException::inv_policy(minor::POLICY_CONFLICT, CompletionStatus::No)
+                .with_detail("the reference has no address of the protocols that the policies permit"));
+        }
+        Ok(permitted)
+    }
+}
+
+impl ConnectionGroup {
+    fn give_peer(&self, orb: &Orb, destination: &mut Destination, sockets: Option<&SocketSettings>) {
+        let peer = orb.peers().own_peer(&destination.peer, destination.text.chosen(), self.number, sockets);
+        destination.peer = peer;
     }
 }
 
@@ -53,6 +98,15 @@ impl Drop for ConnectionGroup {
         if let Some(orb) = self.orb.upgrade() {
             orb.peers().remove_group(self.number);
         }
+    }
+}
+
+impl Orb {
+    /// The settings of the sockets of this ORB's calls.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn socket_settings(&self) -> SocketSettings {
+        self.peers().socket_settings()
     }
 }
 

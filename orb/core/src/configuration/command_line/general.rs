@@ -1,5 +1,7 @@
 //! The options of every ORB.
 
+use std::time::Duration;
+
 use spandrel_cdr::{ByteOrder, CharSet, GiopVersion, WcharSet};
 use spandrel_giop::AddressingDisposition;
 
@@ -78,6 +80,18 @@ option_table! {
         apply: |builder, value| {
             let expected = |()| "off, system, or seconds: idle[:interval[:count]]";
             Ok(builder.keep_alive(value.parse().map_err(expected)?))
+        },
+    }
+
+    ["-ORBBusyPoll"] {
+        value: "microseconds, or `off`",
+        default: "the system's",
+        help: "the time for which a read of a TCP connection polls the network card before it sleeps (Linux)",
+        page: "[real-time](real-time.md)",
+        apply: |builder, value| {
+            let micros = || value.parse::<u32>().ok().filter(|micros| *micros <= 1_000_000);
+            let time = if value == "off" { 0 } else { micros().ok_or("microseconds up to 1000000, or off")? };
+            Ok(builder.busy_poll(Some(Duration::from_micros(time.into()))))
         },
     }
 

@@ -1,0 +1,86 @@
+//! Options of TCP sockets that few programs set.
+
+use std::{io, time::Duration};
+
+use spandrel_ipc::inet;
+
+/// Options of TCP sockets that few programs set; a program that sets none does not contain them. They have an effect on
+/// Linux alone.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct SocketTuning {
+    /// The priority of packets in this host's queues (`SO_PRIORITY`): 0 to 6 without privileges.
+    pub priority: Option<u32>,
+    /// The time for which a read polls the network card before it sleeps (`SO_BUSY_POLL`).
+    pub busy_poll: Option<Duration>,
+    apply: fn(&Self, &inet::Stream) -> io::Result<()>,
+}
+
+impl Default for SocketTuning {
+    /// The system's own settings.
+    fn default() -> Self {
+        Self { priority: None, busy_poll: None, apply: Self::set }
+    }
+}
+
+impl SocketTuning {
+    /// Configures a stream.
+    ///
+    /// # Errors
+    /// The errors of the system. Options that need a privilege are left as they are without it, which is logged once.
+    pub fn apply(&self, stream: &inet::Stream) -> io::Result<()> {
+        (self.apply)(self, stream)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn set(&self, stream: &inet::Stream) -> io::Result<()> {
+        let set = |name: &str, result: io::Result<()>| match result {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                static LOGGED: std::sync::Once = std::sync::Once::new();
+                LOGGED.call_once(
+                    || tracing::warn!(%error, "{name} is not permitted, and stays as it is (CAP_NET_ADMIN)"),
+                );
+                Ok(())
+            }
+            result => result,
+        };
+        if let Some(priority) = self.priority {
+            set("SO_PRIORITY", stream.set_priority(priority))?;
+        }
+        if let Some(time) = self.busy_poll {
+            set("SO_BUSY_POLL", stream.set_busy_poll(time))?;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    #[allow(clippy::unnecessary_wraps, reason = "as on Linux")]
+    fn set(&self, _: &inet::Stream) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::{Address, SocketSettings, connect_inet};
+
+    #[test]
+    fn the_socket_options_of_a_connection_are_set() {
+        let acceptor = inet::Acceptor::open(&inet::Addr::loopback(0)).unwrap();
+        let address = Address::at_port("iiop", "127.0.0.1", acceptor.local_addr().unwrap().port());
+        let mut settings = SocketSettings::default();
+        let plain = connect_inet(&address, None, &settings).unwrap();
+        let options = |stream: &inet::Stream| {
+            (stream.no_delay().unwrap(), stream.tos().unwrap(), stream.priority().unwrap(), stream.busy_poll().unwrap())
+        };
+        assert_eq!(options(&plain), (true, 0, 0, Duration::ZERO));
+        let tuning =
+            SocketTuning { priority: Some(5), busy_poll: Some(Duration::from_micros(50)), ..Default::default() };
+        (settings.coalesces, settings.traffic_class, settings.tuning) = (true, Some(0xb8), Some(tuning));
+        let tuned = options(&connect_inet(&address, None, &settings).unwrap());
+        // SO_BUSY_POLL needs CAP_NET_ADMIN.
+        assert!([Duration::ZERO, Duration::from_micros(50)].contains(&tuned.3), "{tuned:?}");
+        assert_eq!((tuned.0, tuned.1, tuned.2), (false, 0xb8, 5));
+    }
+}
