@@ -450,24 +450,24 @@ impl Policies {
 /// Sets a policy, after the checks of [`checked`].
 fn set<V: PolicyValue + Copy>(
     value: &mut V,
-    given: &mut Option<usize>,
+    earlier_index: &mut Option<usize>,
     index: usize,
     policy: &Policy,
 ) -> Result<(), InvalidPolicy> {
-    *value = *checked(given, index, policy)?;
+    *value = *checked(earlier_index, index, policy)?;
     Ok(())
 }
 
 /// The value of a policy; it may neither be given twice nor have another Rust type than its number demands.
 fn checked<'p, V: PolicyValue>(
-    given: &mut Option<usize>,
+    earlier_index: &mut Option<usize>,
     index: usize,
     policy: &'p Policy,
 ) -> Result<&'p V, InvalidPolicy> {
     let invalid = |clash, reason| InvalidPolicy { index, clash, reason };
     let value =
         policy.value().ok_or_else(|| invalid(Clash::Itself, "the number of its type belongs to another policy"))?;
-    match given.replace(index) {
+    match earlier_index.replace(index) {
         None => Ok(value),
         Some(earlier) => Err(invalid(Clash::Given(earlier), "an adapter has one policy of each type")),
     }

@@ -87,7 +87,9 @@ impl Root {
                 (ServantThreads::Main, _) if !self.orb.get()?.is_main_thread() => {
                     return Ok(Resolution::MainThread);
                 }
-                (ServantThreads::Executor, _) if !reservation.as_ref().is_some_and(|kept| kept.is::<Placed>()) => {
+                (ServantThreads::Executor, _)
+                    if !reservation.as_ref().is_some_and(|reservation| reservation.is::<Placed>()) =>
+                {
                     return Ok(adapter.hand_over());
                 }
                 (ServantThreads::OneAtATime, Some(serial_lock)) => {
@@ -341,7 +343,7 @@ mod tests {
     struct AllRequests;
 
     impl RequestExecutor for AllRequests {
-        fn place(&self, _: &RequestToPlace<'_>) -> Result<Placement, SystemException> {
+        fn choose_thread(&self, _: &RequestToPlace<'_>) -> Result<Placement, SystemException> {
             Ok(Placement::HandOver(0))
         }
 

@@ -1,4 +1,4 @@
-//! Real-time CORBA 1.2 (OMG formal/05-01-04): priorities, thread pools, and the client's side of calls.
+//! Real-time CORBA 1.2 (OMG formal/05-01-04): priorities of threads and requests, thread pools, and the client's side.
 //!
 //! | for | types |
 //! | --- | --- |
@@ -10,9 +10,10 @@
 //! | octets in requests and references | [`contexts`] |
 //! | calls: policies in force, priorities in requests | [`RtClient`] |
 //! | all of it for one ORB | [`RtOrb`] |
+//! | adapters whose requests run in thread pools | [`RtServerOrb`], [`RtPoa`], [`RtPoaBuilder`] |
 //!
-//! Not there yet: `RTPOA`, and the endpoints of lanes. The crates below know nothing of this one, so a program without
-//! it pays nothing.
+//! Not there yet: the endpoints of lanes. The crates below know nothing of this one, so a program without it pays
+//! nothing.
 
 #![forbid(unsafe_code)]
 
@@ -31,6 +32,7 @@ mod propagated;
 pub mod protocols;
 mod rt_orb;
 mod scheduling;
+mod server;
 
 pub use client::RtClient;
 pub use current::RtCurrent;
@@ -39,12 +41,13 @@ pub use mapping::{
 };
 pub use mutex::{MutexNotFound, RtMutex};
 pub use pool::{
-    BoxedJob, Discarded, DynamicLifespan, Job, LaneSettings, LaneStatistics, PoolSettings, RefusalReason, Refused,
-    ThreadPool, Work,
+    BoxedJob, Discarded, DynamicLifespan, Job, LaneSettings, LaneStatistics, PoolSettings, PoolThread, RefusalReason,
+    Refused, ThreadPool, Work,
 };
 pub use priority::{NativePriority, Priority};
 pub use rt_orb::{InvalidThreadpool, RtOrb};
 pub use scheduling::{Scheduling, SchedulingClass};
+pub use server::{RtPoa, RtPoaBuilder, RtServerOrb};
 
 #[cfg(all(test, not(shuttle)))]
 mod tests;

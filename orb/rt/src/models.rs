@@ -8,8 +8,8 @@ use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, thread};
 
 use crate::{
-    Discarded, DynamicLifespan, Job, LaneSettings, LinearMapping, PoolSettings, Priority, RefusalReason, Scheduling,
-    SchedulingClass, ThreadPool, Work,
+    Discarded, DynamicLifespan, Job, LaneSettings, LinearMapping, PoolSettings, PoolThread, Priority, RefusalReason,
+    Scheduling, SchedulingClass, ThreadPool, Work,
 };
 
 const EXECUTIONS: usize = 4_000;
@@ -25,7 +25,9 @@ struct Counts {
 struct Counted(Arc<Counts>);
 
 impl Job for Counted {
-    fn run(self) {
+    fn run(self, pool_thread: &PoolThread<'_>) {
+        thread::yield_now();
+        pool_thread.release();
         thread::yield_now();
         self.0.run.fetch_add(1, SeqCst);
     }

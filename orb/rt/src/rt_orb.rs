@@ -2,19 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use spandrel_giop::{CompletionStatus, SystemException};
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::{Arc, Mutex, RwLock};
 
 use crate::mutex::NamedMutexes;
 use crate::policies::{ThreadpoolId, ThreadpoolPolicy};
 use crate::protocols::TcpProtocolProperties;
 use crate::{
-    BoxedJob, Job, LaneSettings, MutexNotFound, PoolSettings, Priority, RtCurrent, RtMutex, Scheduling, ThreadPool,
+    BoxedJob, DynamicLifespan, Job, LaneSettings, MutexNotFound, PoolSettings, Priority, PriorityTransform, RtCurrent,
+    RtMutex, Scheduling, ThreadPool,
 };
 
 /// The greatest number of thread pools of an ORB.
 const MAX_POOLS: usize = 256;
+
+/// The dynamic threads of the default pool, beside its static one.
+const DEFAULT_DYNAMIC_THREADS: usize = 31;
+/// The time after which an idle dynamic thread of the default pool ends.
+const DEFAULT_IDLE_TIME: Duration = Duration::from_secs(10);
+
+/// The priority transform of an ORB, shared with its adapters.
+pub(crate) type TransformSlot = Arc<RwLock<Option<Arc<dyn PriorityTransform>>>>;
 
 /// No thread pool has this number (`RTORB::InvalidThreadpool`).
 #[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
@@ -42,6 +52,8 @@ pub struct RtOrb<J: Job = BoxedJob> {
     scheduling: Scheduling,
     named_mutexes: NamedMutexes,
     pools: Mutex<Pools<J>>,
+    default_pool: Mutex<Option<Arc<ThreadPool<J>>>>,
+    transform: TransformSlot,
 }
 
 struct Pools<J: Job> {
@@ -54,7 +66,13 @@ impl<J: Job> RtOrb<J> {
     #[must_use]
     pub fn new(scheduling: Scheduling) -> Self {
         let pools = Pools { by_id: BTreeMap::new(), next_id: 1 };
-        Self { scheduling, named_mutexes: NamedMutexes::default(), pools: Mutex::new(pools) }
+        Self {
+            scheduling,
+            named_mutexes: NamedMutexes::default(),
+            pools: Mutex::new(pools),
+            default_pool: Mutex::default(),
+            transform: TransformSlot::default(),
+        }
     }
 
     /// The native scheduling in force.
@@ -176,6 +194,36 @@ impl<J: Job> RtOrb<J> {
         pools.next_id = id.wrapping_add(1);
         pools.by_id.insert(id, pool);
         Ok(id)
+    }
+
+    /// The pool of adapters without a [`ThreadpoolPolicy`], which is created here: without lanes, with up to 32 threads
+    /// and request buffering.
+    ///
+    /// # Errors
+    /// As [`ThreadPool::new`].
+    pub fn default_threadpool(&self) -> Result<Arc<ThreadPool<J>>, SystemException> {
+        let mut default_pool = self.default_pool.lock();
+        if let Some(pool) = &*default_pool {
+            return Ok(Arc::clone(pool));
+        }
+        let settings = PoolSettings {
+            buffering: Some((0, 0)),
+            lifespan: DynamicLifespan::Idle(DEFAULT_IDLE_TIME),
+            ..PoolSettings::without_lanes(1, DEFAULT_DYNAMIC_THREADS, Priority::MIN)
+        };
+        let pool = Arc::new(ThreadPool::new(settings, self.scheduling.clone())?);
+        Ok(Arc::clone(default_pool.insert(pool)))
+    }
+
+    /// Sets the transform of the priorities of requests that adapters of this ORB receive, or removes it. It holds for
+    /// requests that arrive later, of both priority models (`PriorityTransformManager`).
+    pub fn set_priority_transform(&self, transform: Option<Arc<dyn PriorityTransform>>) {
+        let before = std::mem::replace(&mut *self.transform.write(), transform);
+        drop(before);
+    }
+
+    pub(crate) fn transform_slot(&self) -> TransformSlot {
+        Arc::clone(&self.transform)
     }
 
     /// The pool with this number.

@@ -75,6 +75,8 @@ struct Lane<J> {
 struct Slot<J> {
     lane: usize,
     assigned: Option<Entry<J>>,
+    /// Whether the thread counted as idle before its request had ended.
+    is_released: bool,
 }
 
 /// The effect of an accepted request.
@@ -159,8 +161,13 @@ impl<J> Lanes<J> {
         self.is_closed
     }
 
+    /// Whether a lane has exactly this priority.
+    pub(super) fn has_lane(&self, priority: Priority) -> bool {
+        self.lanes.iter().any(|lane| lane.priority == priority)
+    }
+
     /// The lane for requests of this priority: the most urgent one that is not above it.
-    fn lane_of(&self, priority: Priority) -> Option<usize> {
+    pub(super) fn lane_of(&self, priority: Priority) -> Option<usize> {
         self.lanes.partition_point(|lane| lane.priority <= priority).checked_sub(1)
     }
 
@@ -168,7 +175,7 @@ impl<J> Lanes<J> {
     fn take_slot(&mut self, lane: usize, assigned: Option<Entry<J>>) -> usize {
         let slot = self.free_slots.pop().expect("there are as many slots as threads may exist");
         self.lanes[lane].threads += 1;
-        self.slots[slot] = Some(Slot { lane, assigned });
+        self.slots[slot] = Some(Slot { lane, assigned, is_released: false });
         slot
     }
 
@@ -249,15 +256,35 @@ impl<J> Lanes<J> {
     /// The next request for the thread of this slot, which has none. `None` makes it idle.
     pub(super) fn next(&mut self, slot: usize) -> Option<Entry<J>> {
         let own = self.slot(slot).lane;
-        let from = if self.allows_borrowing { own..self.lanes.len() } else { own..own + 1 };
-        let lane = from.rev().find(|lane| !self.lanes[*lane].queue.is_empty());
-        let Some(lane) = lane else {
+        let Some(lane) = self.waiting_lane(own) else {
             self.lanes[own].idle.push(slot);
             return None;
         };
         let entry = self.lanes[lane].queue.pop()?;
         self.lanes[lane].queued_octets -= entry.work.octets;
         Some(entry)
+    }
+
+    /// Lets a thread count as idle whose request is about to end, unless another request waits that it may run. Then it
+    /// takes that at its end.
+    pub(super) fn release(&mut self, slot: usize) {
+        let Slot { lane, is_released, .. } = *self.slot(slot);
+        if is_released || self.is_closed || self.waiting_lane(lane).is_some() {
+            return;
+        }
+        self.slot(slot).is_released = true;
+        self.lanes[lane].idle.push(slot);
+    }
+
+    /// Ends the request of a thread. Whether the thread was released before.
+    pub(super) fn end_release(&mut self, slot: usize) -> bool {
+        std::mem::take(&mut self.slot(slot).is_released)
+    }
+
+    /// The most urgent lane with a request that a thread of this lane may run.
+    fn waiting_lane(&self, lane: usize) -> Option<usize> {
+        let from = if self.allows_borrowing { lane..self.lanes.len() } else { lane..lane + 1 };
+        from.rev().find(|lane| !self.lanes[*lane].queue.is_empty())
     }
 
     /// The request that was put into the slot of an idle or new thread.

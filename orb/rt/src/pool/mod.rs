@@ -15,6 +15,7 @@ mod lanes;
 mod settings;
 mod work;
 
+use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -23,13 +24,19 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{
     Arc, Guarded, Monitor, PriorityInheritanceCondition, PriorityInheritanceMutex, ThreadManager, ThreadOptions, held,
+    thread_local,
 };
 
 use crate::{NativePriority, Priority, Scheduling, current};
 use lanes::{Admission, Entry, Lanes};
 
 pub use settings::{DynamicLifespan, LaneSettings, LaneStatistics, PoolSettings};
-pub use work::{BoxedJob, Discarded, Job, RefusalReason, Refused, Work};
+pub use work::{BoxedJob, Discarded, Job, PoolThread, RefusalReason, Refused, Work};
+
+thread_local! {
+    /// The address of the pool whose request this thread runs, and the lane of the request.
+    static RUNNING: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+}
 
 /// The strategy of the pool's lock: threads of all priorities take it.
 type PoolLock = PriorityInheritanceMutex;
@@ -39,14 +46,14 @@ type PoolLock = PriorityInheritanceMutex;
 ///
 /// ```
 /// use std::sync::mpsc;
-/// use spandrel_rt::{Discarded, Job, LaneSettings, LinearMapping, PoolSettings, Priority, Scheduling, SchedulingClass};
-/// use spandrel_rt::{ThreadPool, Work};
+/// use spandrel_rt::{Discarded, Job, LaneSettings, LinearMapping, PoolSettings, PoolThread, Priority, Scheduling};
+/// use spandrel_rt::{SchedulingClass, ThreadPool, Work};
 /// use spandrel_sync::Arc;
 ///
 /// struct Reading(mpsc::Sender<f64>, f64);
 ///
 /// impl Job for Reading {
-///     fn run(self) {
+///     fn run(self, _: &PoolThread<'_>) {
 ///         self.0.send(self.1 * 1.8 + 32.0).unwrap();
 ///     }
 ///     fn discard(self, _: Discarded) {}
@@ -73,7 +80,8 @@ struct Shared<J> {
     scheduling: Scheduling,
     /// The native priorities of lanes, in the order of the lanes.
     native: Vec<NativePriority>,
-    takes_request_priority: bool,
+    /// Of a pool without lanes, whose threads take the priority of each request.
+    idle_priority: Option<Priority>,
     stack_octets: usize,
     lifespan: DynamicLifespan,
 }
@@ -99,7 +107,7 @@ impl<J: Job> ThreadPool<J> {
             wake_ups: (0..threads).map(|_| PriorityInheritanceCondition::new()).collect(),
             scheduling,
             native,
-            takes_request_priority: settings.idle_priority.is_some(),
+            idle_priority: settings.idle_priority,
             stack_octets: settings.stack_octets,
             lifespan: settings.lifespan,
         });
@@ -135,6 +143,30 @@ impl<J: Job> ThreadPool<J> {
     #[must_use]
     pub fn statistics(&self) -> Vec<LaneStatistics> {
         self.shared.lanes.lock().statistics()
+    }
+
+    /// The priority of idle threads in a pool without lanes; `None` for one with lanes.
+    #[must_use]
+    pub fn idle_priority(&self) -> Option<Priority> {
+        self.shared.idle_priority
+    }
+
+    /// Whether a lane has exactly this priority. Pools without lanes have one of each.
+    #[must_use]
+    pub fn has_lane(&self, priority: Priority) -> bool {
+        self.shared.idle_priority.is_some() || self.shared.lanes.lock().has_lane(priority)
+    }
+
+    /// Whether the calling thread runs a request of this pool, and may run one of this priority inside it: both have
+    /// the same lane, or the same priority in a pool without lanes.
+    #[must_use]
+    pub fn runs_here(&self, priority: Priority) -> bool {
+        let Some((pool, lane)) = RUNNING.with(Cell::get) else { return false };
+        pool == Arc::as_ptr(&self.shared).addr()
+            && match self.shared.idle_priority {
+                Some(_) => current::present() == Some(priority),
+                None => self.shared.lanes.lock().lane_of(priority) == Some(lane),
+            }
     }
 
     /// Refuses requests from now on, and discards those that wait. Those that run go on.
@@ -183,6 +215,10 @@ impl<J: Job> ThreadPool<J> {
 impl<J: Job> Drop for ThreadPool<J> {
     fn drop(&mut self) {
         self.close();
+        if RUNNING.with(Cell::get).is_some_and(|(pool, _)| pool == Arc::as_ptr(&self.shared).addr()) {
+            // A request of the pool drops the last reference. Its thread cannot wait for itself.
+            return std::mem::take(&mut self.manager).detach();
+        }
         // Panics of jobs end in `run`.
         let _ = self.manager.wait();
     }
@@ -221,15 +257,15 @@ impl<J: Job> Shared<J> {
             if is_late {
                 discard(job, Discarded::Late);
             } else {
-                self.run(priority, job, of_request, &mut native);
+                self.run(priority, job, (slot, of_request), &mut native);
             }
             self.change_native_if_needed(&mut native, self.native[lane]);
         }
         self.lanes.lock().end_thread(slot);
     }
 
-    /// The next request, and whether its deadline has passed; `None` ends the thread. A thread that is new stands in
-    /// the list of idle ones already, or has a request.
+    /// The next request, and whether its deadline has passed; `None` ends the thread. A thread that is new or was
+    /// released stands in the list of idle ones already, or has a request.
     fn wait_for_work(
         &self,
         slot: usize,
@@ -237,7 +273,7 @@ impl<J: Job> Shared<J> {
         longest_wait: impl Fn() -> Option<Duration>,
     ) -> Option<(Entry<J>, bool)> {
         let mut lanes = self.lanes.lock();
-        if !is_new {
+        if !is_new && !lanes.end_release(slot) {
             if lanes.is_closed() {
                 return None;
             }
@@ -268,18 +304,22 @@ impl<J: Job> Shared<J> {
     }
 
     /// Runs a request at its priority. `native` is the thread's present priority.
-    fn run(&self, priority: Priority, job: J, lane: usize, native: &mut NativePriority) {
+    fn run(&self, priority: Priority, job: J, (slot, lane): (usize, usize), native: &mut NativePriority) {
         let lane_priority = self.native[lane];
-        let needed = if self.takes_request_priority {
+        let needed = if self.idle_priority.is_some() {
             self.scheduling.to_native(priority).unwrap_or(lane_priority)
         } else {
             lane_priority
         };
         self.change_native_if_needed(native, needed);
         let before = current::replace(Some(priority));
-        if catch_unwind(AssertUnwindSafe(|| job.run())).is_err() {
+        RUNNING.with(|running| running.set(Some((std::ptr::from_ref(self).addr(), lane))));
+        if catch_unwind(AssertUnwindSafe(|| job.run(&PoolThread { release: &|| self.lanes.lock().release(slot) })))
+            .is_err()
+        {
             tracing::error!("a request of priority {priority} panicked");
         }
+        RUNNING.with(|running| running.set(None));
         current::replace(before);
     }
 

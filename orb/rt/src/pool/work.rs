@@ -11,7 +11,7 @@ use crate::Priority;
 pub type BoxedJob = Box<dyn FnOnce(Option<Discarded>) + Send>;
 
 impl Job for BoxedJob {
-    fn run(self) {
+    fn run(self, _: &PoolThread<'_>) {
         self(None);
     }
 
@@ -22,11 +22,30 @@ impl Job for BoxedJob {
 
 /// The part of a request that a pool's thread carries out.
 pub trait Job: Send + 'static {
-    /// Runs the request, at its priority.
-    fn run(self);
+    /// Runs the request, at its priority, in this thread.
+    fn run(self, thread: &PoolThread<'_>);
 
     /// Ends a request that was accepted and does not run.
     fn discard(self, reason: Discarded);
+}
+
+/// The thread of a pool that runs a request.
+pub struct PoolThread<'p> {
+    pub(super) release: &'p (dyn Fn() + Sync),
+}
+
+impl PoolThread<'_> {
+    /// Makes the thread available for another request, which begins when the present one has ended. To be called when
+    /// the rest is short, such as before the reply: the client may send the next request at once.
+    pub fn release(&self) {
+        (self.release)();
+    }
+}
+
+impl fmt::Debug for PoolThread<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoolThread").finish_non_exhaustive()
+    }
 }
 
 /// The reason why an accepted request does not run.

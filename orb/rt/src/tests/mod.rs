@@ -1,8 +1,9 @@
-//! Real-time CORBA without sockets: priorities, octets, mutexes and thread pools.
+//! Priorities, octets, mutexes, thread pools, and adapters that use them.
 
 mod contexts;
 mod pools;
 mod priorities;
+mod server;
 
 use std::alloc::System;
 

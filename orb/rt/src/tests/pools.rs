@@ -4,8 +4,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use crate::{
-    BoxedJob, Discarded, DynamicLifespan, Job, LaneSettings, LinearMapping, PoolSettings, Priority, RefusalReason,
-    RtCurrent, RtOrb, Scheduling, SchedulingClass, ThreadPool, Work,
+    BoxedJob, Discarded, DynamicLifespan, Job, LaneSettings, LinearMapping, PoolSettings, PoolThread, Priority,
+    RefusalReason, RtCurrent, RtOrb, Scheduling, SchedulingClass, ThreadPool, Work,
 };
 use spandrel_giop::{SystemExceptionKind, minor};
 use spandrel_sync::time::Instant;
@@ -334,7 +334,7 @@ fn threads_have_the_native_priority_of_their_request_and_get_their_own_back() {
 struct Tick(Arc<Semaphore>);
 
 impl Job for Tick {
-    fn run(self) {
+    fn run(self, _: &PoolThread<'_>) {
         self.0.post(1).unwrap();
     }
 

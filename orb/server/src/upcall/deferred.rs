@@ -288,14 +288,23 @@ impl DeferredCall {
         &self,
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
     ) -> Result<Replied, SystemException> {
-        let OwnedRequest { origin, message, flow, deferred_slot, .. } = &self.request;
+        self.answer_through(&*self.request.origin, how)
+    }
+
+    /// As [`answer`](Self::answer), with a reply through `origin`, which stands for that of the request.
+    pub(crate) fn answer_through(
+        &self,
+        origin: &dyn RequestOrigin,
+        serve: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
+    ) -> Result<Replied, SystemException> {
+        let OwnedRequest { message, flow, deferred_slot, .. } = &self.request;
         origin.orb().check_process()?;
         let mut arguments = origin.decoder(message);
         let header = RequestHeader::decode(&mut arguments)?;
         let request_context = RequestContext::of(deferred_slot.deadline);
         let is_marshaled = self.is_begun && (flow.is_some() || self.ends_before_reply);
         let reply_slot = is_marshaled.then(ReplySlot::default);
-        let request = ReceivedRequest::new(&**origin, message, &header)
+        let request = ReceivedRequest::new(origin, message, &header)
             .with_deferred_slot(deferred_slot)
             .with_context(request_context.as_ref());
         let state = RequestState { reply_slot: reply_slot.as_ref(), ..self.request.state(&request) };
@@ -315,8 +324,8 @@ impl DeferredCall {
         let _deadline = deferred_slot.deadline.and_then(|deadline| deadline.answer).map(InheritedDeadline::enter);
         let attempt = ReplyAttempt { is_over: &self.is_over, request: &request };
         let replied = match state.observed {
-            Some(observed) => observed.in_scope(|| how(ServerCall::new(&state, &arguments))),
-            None => how(ServerCall::new(&state, &arguments)),
+            Some(observed) => observed.in_scope(|| serve(ServerCall::new(&state, &arguments))),
+            None => serve(ServerCall::new(&state, &arguments)),
         }?;
         std::mem::forget(attempt);
         if self.ends_before_reply {
@@ -389,9 +398,9 @@ impl DeferredCall {
             .with_detail("the deadline of the client passed before the servant had replied")
     }
 
-    /// The ORB that serves the request.
-    pub(crate) fn orb(&self) -> &Orb {
-        self.request.origin.orb()
+    /// The origin of the request.
+    pub(crate) fn origin(&self) -> &dyn RequestOrigin {
+        &*self.request.origin
     }
 
     pub(crate) fn operation(&self) -> String {

@@ -43,6 +43,7 @@ use super::{
     interception,
     interface_definition::interface_definition,
     marshaled_reply::ReplySlot,
+    origin::NotifyingOrigin,
     received_request::RequestState,
     reply::{answer, answer_marshaled, panicked},
 };
@@ -308,7 +309,7 @@ fn serve_in_executor(
         contexts: &call.header().service_contexts,
         is_collocated: call.origin().peer_address().is_none(),
     };
-    let level = match executor.place(&request)? {
+    let level = match executor.choose_thread(&request)? {
         Placement::Here(_scope) => return serve(object_key, call, adapter, Some(Box::new(Placed))),
         Placement::HandOver(level) => level,
     };
@@ -328,26 +329,30 @@ struct DeferredWork {
 }
 
 impl HandedOverWork for DeferredWork {
-    fn run(self: Box<Self>) {
+    fn run(self: Box<Self>, before_reply: &(dyn Fn() + Sync)) {
         let Self { deferred, adapter } = *self;
-        let orb = deferred.orb().clone();
+        let orb = deferred.origin().orb().clone();
         if orb.is_copied() {
             return;
         }
         let _scope = UpcallScope::enter();
-        let serve = || deferred.answer(|call| serve_again(call, &adapter, Some(Box::new(Placed))));
-        let outcome = catch_unwind(AssertUnwindSafe(serve)).unwrap_or_else(|panic| {
+        let served = catch_unwind(AssertUnwindSafe(|| {
+            let origin = NotifyingOrigin { origin: deferred.origin(), before_reply };
+            deferred.answer_through(&origin, |call| serve_again(call, &adapter, Some(Box::new(Placed))))
+        }));
+        let outcome = served.unwrap_or_else(|panic| {
             let exception = panicked(&deferred.operation(), &*panic);
             orb.statistics().servant_panicked();
-            tracing::error!(%exception, "a servant panicked");
+            log_limited!(error, deferred.origin().services(), "servant panicked", peer = %deferred.origin().name(), %exception, "a servant panicked");
             Err(exception)
         });
+        before_reply();
         deferred.end(outcome);
     }
 
     fn refuse(self: Box<Self>, exception: SystemException) {
         if exception.kind() == SystemExceptionKind::Timeout {
-            self.deferred.orb().statistics().refused_expired();
+            self.deferred.origin().orb().statistics().refused_expired();
         }
         self.deferred.end(Err(exception));
     }

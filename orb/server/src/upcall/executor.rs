@@ -10,7 +10,7 @@
 //! 1. The thread that reads a connection finds the adapter. If that has an executor, it returns
 //!    [`Resolution::Executor`](crate::Resolution::Executor) and touches no servant. Adapters without one pay nothing:
 //!    they take the short path before the executor is looked at.
-//! 2. [`RequestExecutor::place`] looks at the request, which is not copied yet, and chooses a level, refuses it with an
+//! 2. [`RequestExecutor::choose_thread`] looks at the request, which is not copied yet, and chooses a level, refuses it with an
 //!    exception, or lets the calling thread run it: a collocated caller that is a thread of the executor already.
 //! 3. Otherwise the request is deferred: it owns its message and counts as a deferred request of its connection. So
 //!    CancelRequest, CloseConnection, shutdown, `-ORBMaxDeferredRequests`, the charge of memory, statistics and
@@ -39,13 +39,13 @@ pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// The exception with which the request is refused; COMPLETED_NO.
-    fn place(&self, request: &RequestToPlace<'_>) -> Result<Placement, SystemException>;
+    fn choose_thread(&self, request: &RequestToPlace<'_>) -> Result<Placement, SystemException>;
 
-    /// Takes a request that [`place`](Self::place) has given a level. It is to be [run](HandedOverRequest::run) or
+    /// Takes a request that [`choose_thread`](Self::choose_thread) has given a level. It is to be [run](HandedOverRequest::run) or
     /// [refused](HandedOverRequest::refuse), now or later. Must not wait.
     fn submit(&self, request: HandedOverRequest);
 
-    /// Whether a call that does not marshal may run in the calling thread, without [`place`](Self::place).
+    /// Whether a call that does not marshal may run in the calling thread, without [`choose_thread`](Self::choose_thread).
     fn runs_direct_calls(&self, object_id: &[u8]) -> bool {
         _ = object_id;
         false
@@ -87,15 +87,15 @@ pub struct HandedOverRequest {
 
 /// The parts of a handed-over request that lead to its servant.
 pub(crate) trait HandedOverWork: Send {
-    /// Runs the servant in the calling thread and sends the reply.
-    fn run(self: Box<Self>);
+    /// Runs the servant in the calling thread and sends the reply. `before_reply` is called just before.
+    fn run(self: Box<Self>, before_reply: &(dyn Fn() + Sync));
 
     /// Sends this exception as the reply.
     fn refuse(self: Box<Self>, exception: SystemException);
 }
 
 impl HandedOverRequest {
-    /// The number that [`RequestExecutor::place`] chose.
+    /// The number that [`RequestExecutor::choose_thread`] chose.
     #[must_use]
     pub fn level(&self) -> u32 {
         self.level
@@ -115,8 +115,11 @@ impl HandedOverRequest {
 
     /// Runs the servant in the calling thread, unless the request was cancelled or its deadline has passed, and sends
     /// the reply. A panic of the servant ends here.
-    pub fn run(self) {
-        self.work.run();
+    ///
+    /// `before_reply` is called once or more, at last when the servant has returned: just before the reply is sent, so
+    /// that the client's next request may find the thread free.
+    pub fn run(self, before_reply: &(dyn Fn() + Sync)) {
+        self.work.run(before_reply);
     }
 
     /// Ends the request with this exception.

@@ -126,3 +126,92 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
     /// Removes a deferred request that has ended.
     fn leave_deferred(&self, key: u64);
 }
+
+/// The origin of a request that a thread of an executor runs: the thread learns that the reply is about to be sent.
+pub(crate) struct NotifyingOrigin<'a> {
+    pub(crate) origin: &'a dyn RequestOrigin,
+    pub(crate) before_reply: &'a (dyn Fn() + Sync),
+}
+
+impl fmt::Debug for NotifyingOrigin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.origin.fmt(f)
+    }
+}
+
+impl RequestOrigin for NotifyingOrigin<'_> {
+    fn orb(&self) -> &Orb {
+        self.origin.orb()
+    }
+
+    fn services(&self) -> &dyn UpcallServices {
+        self.origin.services()
+    }
+
+    fn name(&self) -> &str {
+        self.origin.name()
+    }
+
+    fn peer_address(&self) -> Option<&Arc<Address>> {
+        self.origin.peer_address()
+    }
+
+    fn transport(&self) -> Option<&Arc<dyn ReactorTransport>> {
+        self.origin.transport()
+    }
+
+    fn wire(&self, version: GiopVersion) -> Wire {
+        self.origin.wire(version)
+    }
+
+    fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
+        self.origin.decoder(message)
+    }
+
+    fn account(&self) -> Option<&Arc<ReceiveBudget>> {
+        self.origin.account()
+    }
+
+    fn prediction(&self) -> Option<&Prediction> {
+        self.origin.prediction()
+    }
+
+    fn metrics(&self) -> Option<&ConnectionMetrics> {
+        self.origin.metrics()
+    }
+
+    fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
+        (self.before_reply)();
+        self.origin.send(answer, kind)
+    }
+
+    /// The origin itself: a reply that is deferred again comes from another thread.
+    fn shared(&self) -> Arc<dyn RequestOrigin> {
+        self.origin.shared()
+    }
+
+    fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {
+        self.origin.cancellation_source(request_key, deadline)
+    }
+
+    fn mark_replying(&self, turn: u64) {
+        self.origin.mark_replying(turn);
+    }
+
+    fn enter_deferred(
+        &self,
+        request_key: RequestKey,
+        octets: usize,
+        cancellation: &Arc<CancellationSource>,
+    ) -> Result<u64, SystemException> {
+        self.origin.enter_deferred(request_key, octets, cancellation)
+    }
+
+    fn uncharge_deferred(&self, key: u64) {
+        self.origin.uncharge_deferred(key);
+    }
+
+    fn leave_deferred(&self, key: u64) {
+        self.origin.leave_deferred(key);
+    }
+}

@@ -1,0 +1,214 @@
+//! The executor of an adapter: the priority of each request, and its hand-over to a thread pool.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use spandrel_cdr::TaggedComponent;
+use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use spandrel_server::{HandedOverRequest, Placement, RequestExecutor, RequestToPlace};
+use spandrel_sync::{Arc, RwLock, Weak};
+
+use crate::contexts::{self, PropagatedPolicy};
+use crate::policies::{PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy};
+use crate::rt_orb::TransformSlot;
+use crate::{Priority, RefusalReason, ThreadPool, Work, current};
+
+/// Gives the requests of one adapter their priorities, and hands them to a pool.
+pub(super) struct LaneExecutor {
+    model: Option<PriorityModelPolicy>,
+    bands: Option<PriorityBandedConnectionPolicy>,
+    /// The pool belongs to the program: an adapter does not keep it.
+    pool: Weak<ThreadPool<HandedOverRequest>>,
+    /// The priority of requests without a priority model.
+    idle_priority: Priority,
+    transform: TransformSlot,
+    /// By object id, for objects that have another priority than the policy's.
+    declared: RwLock<HashMap<Vec<u8>, DeclaredPriority>>,
+}
+
+/// The priority that the program has given an object.
+#[derive(Clone, Copy)]
+struct DeclaredPriority {
+    priority: Priority,
+    /// Whether a reference was created with it. Such a priority is final.
+    is_referenced: bool,
+}
+
+/// The operation that declares the priority of an object.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(super) enum Declaration {
+    Reference,
+    Activation,
+}
+
+/// The state of an object's priority before a declaration, by which that can be taken back.
+pub(super) struct Undo(Option<DeclaredPriority>);
+
+impl LaneExecutor {
+    pub(super) fn new(
+        model: Option<PriorityModelPolicy>,
+        bands: Option<PriorityBandedConnectionPolicy>,
+        pool: &Arc<ThreadPool<HandedOverRequest>>,
+        transform: TransformSlot,
+    ) -> Self {
+        let idle_priority = pool.idle_priority().unwrap_or(Priority::MIN);
+        let (pool, declared) = (Arc::downgrade(pool), RwLock::default());
+        Self { model, bands, pool, idle_priority, transform, declared }
+    }
+
+    pub(super) fn model(&self) -> Option<PriorityModelPolicy> {
+        self.model
+    }
+
+    /// Checks a priority for an object: BAD_PARAM for one that no lane or no band has.
+    pub(super) fn check_priority(&self, priority: Priority) -> Result<(), SystemException> {
+        let lacks = |part| {
+            SystemException::bad_param(0, CompletionStatus::No)
+                .with_detail(|| format!("the adapter has no {part} of the priority {priority}"))
+        };
+        if !self.pool()?.has_lane(priority) {
+            return Err(lacks("lane"));
+        }
+        match &self.bands {
+            Some(bands) if bands.band_of(priority).is_none() => Err(lacks("band")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives an object its priority.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if a reference was created with another one.
+    pub(super) fn declare(
+        &self,
+        object_id: &[u8],
+        priority: Priority,
+        declaration: Declaration,
+    ) -> Result<Undo, SystemException> {
+        let mut declared = self.declared.write();
+        let before = declared.get(object_id).copied();
+        if let Some(DeclaredPriority { priority: other, is_referenced: true }) = before
+            && other != priority
+        {
+            drop(declared);
+            // The standard's minor code 1, which has another text elsewhere.
+            return Err(SystemException::bad_inv_order(minor::DEPENDENCY_EXISTS, CompletionStatus::No).with_detail(
+                || format!("a reference to the object was created with the priority {other}, not {priority}"),
+            ));
+        }
+        let is_referenced = declaration == Declaration::Reference || before.is_some_and(|before| before.is_referenced);
+        declared.insert(object_id.to_vec(), DeclaredPriority { priority, is_referenced });
+        Ok(Undo(before))
+    }
+
+    /// Takes a declaration back, whose operation has failed.
+    pub(super) fn undo(&self, object_id: &[u8], undo: Undo) {
+        let mut declared = self.declared.write();
+        match undo.0 {
+            Some(before) => declared.insert(object_id.to_vec(), before),
+            None => declared.remove(object_id),
+        };
+    }
+
+    fn pool(&self) -> Result<Arc<ThreadPool<HandedOverRequest>>, SystemException> {
+        self.pool.upgrade().ok_or_else(|| RefusalReason::PoolDestroyed.exception())
+    }
+
+    /// The priority that the program or the policy gives an object.
+    fn declared_priority(&self, object_id: &[u8], policy: PriorityModelPolicy) -> Priority {
+        self.declared.read().get(object_id).map_or(policy.server_priority, |declared| declared.priority)
+    }
+
+    fn priority(&self, request: &RequestToPlace<'_>) -> Result<Priority, SystemException> {
+        let priority = match self.model {
+            None => self.idle_priority,
+            Some(policy) if policy.model == PriorityModel::ServerDeclared => {
+                self.declared_priority(request.object_id, policy)
+            }
+            Some(policy) => {
+                let sent = contexts::find_priority(request.contexts).map_err(|error| {
+                    SystemException::marshal(0, CompletionStatus::No)
+                        .with_detail(|| error.to_string())
+                        .with_source(error)
+                })?;
+                let of_caller = || if request.is_collocated { current::present() } else { None };
+                sent.or_else(of_caller).unwrap_or(policy.server_priority)
+            }
+        };
+        let transform = self.transform.read().clone();
+        let Some(transform) = transform else { return Ok(priority) };
+        transform.inbound(priority, request.object_id).ok_or_else(|| {
+            SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::No)
+                .with_detail(|| format!("the priority transform has no inbound priority for {priority}"))
+        })
+    }
+}
+
+impl RequestExecutor for LaneExecutor {
+    fn choose_thread(&self, request: &RequestToPlace<'_>) -> Result<Placement, SystemException> {
+        let priority = self.priority(request)?;
+        if request.is_collocated && self.pool()?.runs_here(priority) {
+            return Ok(Placement::Here(Box::new(PriorityScope::enter(priority))));
+        }
+        Ok(Placement::HandOver(u32::from(priority.get().unsigned_abs())))
+    }
+
+    fn submit(&self, request: HandedOverRequest) {
+        let number = i16::try_from(request.level()).unwrap_or(i16::MAX);
+        let (priority, pool) = match (Priority::from_number(number), self.pool()) {
+            (Some(priority), Ok(pool)) => (priority, pool),
+            (_, Err(destroyed)) => return request.refuse(destroyed),
+            (None, Ok(_)) => unreachable!("levels are not negative"),
+        };
+        let (octets, deadline) = (request.octets(), request.deadline());
+        if let Err(refused) = pool.submit(Work { priority, octets, deadline, job: request }) {
+            refused.work.job.refuse(refused.reason.exception());
+        }
+    }
+
+    fn runs_direct_calls(&self, object_id: &[u8]) -> bool {
+        // A call without a request has no contexts, and a transform may change its priority.
+        let Some(policy) = self.model else { return false };
+        let Some(present) = current::present().filter(|_| self.transform.read().is_none()) else { return false };
+        let is_same =
+            policy.model == PriorityModel::ClientPropagated || self.declared_priority(object_id, policy) == present;
+        is_same && self.pool.upgrade().is_some_and(|pool| pool.runs_here(present))
+    }
+
+    fn reference_components(&self, object_id: &[u8]) -> Vec<TaggedComponent> {
+        let model = self.model.map(|policy| {
+            let server_priority = match policy.model {
+                PriorityModel::ClientPropagated => policy.server_priority,
+                PriorityModel::ServerDeclared => self.declared_priority(object_id, policy),
+            };
+            PropagatedPolicy::PriorityModel(PriorityModelPolicy { server_priority, ..policy })
+        });
+        let bands = self.bands.clone().map(PropagatedPolicy::PriorityBands);
+        let policies: Vec<_> = model.into_iter().chain(bands).collect();
+        if policies.is_empty() {
+            return Vec::new();
+        }
+        contexts::encode_policies(&policies).into_iter().collect()
+    }
+}
+
+impl fmt::Debug for LaneExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LaneExecutor").field("model", &self.model).field("bands", &self.bands).finish_non_exhaustive()
+    }
+}
+
+/// The time in which a thread of a pool runs a further request inside its own, at the priority of that request.
+struct PriorityScope(Option<Priority>);
+
+impl PriorityScope {
+    fn enter(priority: Priority) -> Self {
+        Self(current::replace(Some(priority)))
+    }
+}
+
+impl Drop for PriorityScope {
+    fn drop(&mut self) {
+        current::replace(self.0);
+    }
+}

@@ -1,0 +1,36 @@
+//! The server side of an ORB with priorities: adapters whose requests run in thread pools.
+//!
+//! An adapter gets a `LaneExecutor` by its policies. The executor knows service contexts, object ids and pools, and gives
+//! each request its priority; connections, adapters and servants are those of the crates below, which know priorities as
+//! *levels* of [`RequestExecutor`](spandrel_server::RequestExecutor) alone.
+//!
+//! | priority model | priority of a request |
+//! | --- | --- |
+//! | CLIENT_PROPAGATED | of its RTCorbaPriority context; without one the policy's; for a collocated caller without one, its own |
+//! | SERVER_DECLARED | of the object, or else the policy's; contexts are ignored |
+//! | none | that of the pool's idle threads |
+//!
+//! A [`PriorityTransform`](crate::PriorityTransform) of the ORB then replaces it. The pool decides the rest: the lane,
+//! the order, and the refusal of requests without room (TRANSIENT) or lane (INV_POLICY).
+
+mod executor;
+mod rt_poa;
+
+use spandrel_server::HandedOverRequest;
+
+use crate::{Discarded, Job, PoolThread, RtOrb};
+
+pub use rt_poa::{RtPoa, RtPoaBuilder};
+
+/// The real-time objects of an ORB whose thread pools run requests.
+pub type RtServerOrb = RtOrb<HandedOverRequest>;
+
+impl Job for HandedOverRequest {
+    fn run(self, thread: &PoolThread<'_>) {
+        self.run(&|| thread.release());
+    }
+
+    fn discard(self, reason: Discarded) {
+        self.refuse(reason.exception());
+    }
+}
