@@ -4,7 +4,6 @@ use spandrel::services::cos_trading::{AdminServant, FollowOption, OfferIdIterato
 use spandrel::{CompletionStatus, SystemException};
 
 use crate::components::TraderServant;
-use crate::federation::Followed as _;
 use crate::limits::require_at_most;
 use crate::trader::Trader;
 
@@ -64,7 +63,8 @@ impl AdminServant for TraderServant {
     }
 
     fn list_proxies(&self, how_many: u32) -> Result<(Vec<String>, Option<OfferIdIterator>), admin::ListProxiesError> {
-        Ok(self.listed(self.0.followed.proxies(), how_many)?)
+        let ids = self.0.shared.read(|state| state.proxies.keys().map(|number| Trader::id(state, *number)).collect());
+        Ok(self.listed(ids, how_many)?)
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Attributes {
     pub supports_modifiable_properties: bool,
     /// Whether values may be dynamic (default yes).
     pub supports_dynamic_properties: bool,
-    /// Whether proxy offers take part in queries (default no: the trader has no `Proxy`).
+    /// Whether proxy offers take part in queries (default yes).
     pub supports_proxy_offers: bool,
     /// The beginning of the ids of this trader's own requests.
     pub request_id_stem: Vec<u8>,
@@ -56,7 +56,7 @@ impl Default for Attributes {
             max_link_follow_policy: FollowOption::Always,
             supports_modifiable_properties: true,
             supports_dynamic_properties: true,
-            supports_proxy_offers: false,
+            supports_proxy_offers: true,
             request_id_stem: Vec::new(),
         }
     }

@@ -8,6 +8,7 @@ use spandrel::types::Ior;
 use crate::attributes::Attributes;
 use crate::offer::StoredOffer;
 use crate::offers::Offers;
+use crate::proxies::{ProxyOffer, ProxyOffers};
 use crate::types::ServiceTypes;
 
 /// The types, offers and attributes of a trader.
@@ -17,6 +18,7 @@ pub(crate) struct State {
     pub(crate) stored_links: Vec<(String, LinkFields)>,
     pub(crate) types: ServiceTypes,
     pub(crate) offers: Offers,
+    pub(crate) proxies: ProxyOffers,
     pub(crate) attributes: Attributes,
     /// The number of the next offer. Numbers are not used again.
     pub(crate) next_offer: u64,
@@ -33,6 +35,11 @@ pub(crate) enum Edit {
         number: u64,
         expected: Option<Arc<StoredOffer>>,
         new: Option<Arc<StoredOffer>>,
+    },
+    Proxy {
+        number: u64,
+        expected: Option<Arc<ProxyOffer>>,
+        new: Option<Arc<ProxyOffer>>,
     },
     Type {
         name: String,
@@ -53,6 +60,7 @@ pub(crate) type LinkFields = (Ior, FollowOption, FollowOption);
 /// The part of the state that an edit replaces.
 #[derive(Eq, Hash, PartialEq)]
 pub(crate) enum Part {
+    /// The number of an offer or a proxy offer.
     Offer(u64),
     Type(String),
     Attributes,
@@ -62,7 +70,7 @@ pub(crate) enum Part {
 impl Edit {
     pub(crate) fn part(&self) -> Part {
         match self {
-            Self::Offer { number, .. } => Part::Offer(*number),
+            Self::Offer { number, .. } | Self::Proxy { number, .. } => Part::Offer(*number),
             Self::Type { name, .. } => Part::Type(name.clone()),
             Self::Attributes(_) => Part::Attributes,
             Self::Link { name, .. } => Part::Link(name.clone()),
@@ -80,6 +88,7 @@ impl Edit {
         }
         match self {
             Self::Offer { number, expected, .. } => same(expected.as_ref(), state.offers.get(*number)),
+            Self::Proxy { number, expected, .. } => same(expected.as_ref(), state.proxies.get(number)),
             Self::Type { name, expected, .. } => same(expected.as_ref(), state.types.get(name)),
             Self::Attributes(_) | Self::Link { .. } => true,
         }
@@ -88,6 +97,8 @@ impl Edit {
     pub(crate) fn apply(self, state: &mut State) {
         match self {
             Self::Offer { number, new, .. } => state.offers.set(number, new),
+            Self::Proxy { number, new: Some(new), .. } => _ = state.proxies.insert(number, new),
+            Self::Proxy { number, new: None, .. } => _ = state.proxies.remove(&number),
             Self::Type { name, new, .. } => state.types.set(&name, new),
             Self::Attributes(attributes) => state.attributes = attributes,
             Self::Link { .. } => {}

@@ -38,6 +38,7 @@ mod offer;
 mod offers;
 mod plan;
 mod policies;
+mod proxies;
 mod purge;
 mod query;
 mod register;

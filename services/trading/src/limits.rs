@@ -7,6 +7,8 @@ use spandrel::{CompletionStatus, SystemException};
 pub struct Limits {
     /// The number of offers (default 10,000,000).
     pub offers: usize,
+    /// The number of proxy offers (default 1,000). A query may call the targets of all of them.
+    pub proxies: usize,
     /// The number of service types (default 100,000).
     pub types: usize,
     /// The properties of an offer or a service type, and the supertypes of the latter (default 1,000).
@@ -17,7 +19,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { offers: 10_000_000, types: 100_000, properties: 1_000, offer_octets: 1 << 20 }
+        Self { offers: 10_000_000, proxies: 1_000, types: 100_000, properties: 1_000, offer_octets: 1 << 20 }
     }
 }
 

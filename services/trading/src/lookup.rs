@@ -14,7 +14,8 @@ use crate::federation::follow::{merge, requested_properties, retain_wanted};
 use crate::federation::requests::MAX_REQUEST_ID;
 use crate::federation::{Followed as _, FollowedQuery};
 use crate::policies::QueryPolicies;
-use crate::query::LocalQuery;
+use crate::proxies;
+use crate::query::{LocalQuery, LocalResult, SEARCH_CARD};
 use crate::state::State;
 use crate::trader::{DeclaredTypes, require_names};
 
@@ -56,27 +57,31 @@ impl LookupServant for TraderServant {
             return Err(invalid("starting_trader"));
         }
         let dynamic = DynamicValues::new(trader.dynamic, deadline);
-        // The preference orders the offers of several traders by their properties.
-        let has_links = !trader.followed.links.is_empty();
-        let shown = if has_links { requested_properties(desired_props, &order) } else { desired_props.clone() };
-        let mut limits_applied = Vec::new();
-        let mut offers = Vec::new();
+        let query = LocalQuery {
+            service_type,
+            constraint: &parsed,
+            preference: &order,
+            policies: &values,
+            dynamic: &dynamic,
+            deadline,
+        };
         // A query that starts at another trader has no offers of this one.
-        if values.starting_trader.is_empty() {
-            let query = LocalQuery {
-                service_type,
-                constraint: &parsed,
-                preference: &order,
-                policies: &values,
-                dynamic: &dynamic,
-                deadline,
-            };
-            let local = query.run(&trader.shared);
-            tracing::debug!(service_type, examined = local.examined, found = local.offers.len(), "query");
-            limits_applied.extend(local.limits_applied.into_iter().map(str::to_owned));
-            let result = |offer: &Arc<_>| trader.result_offer(offer, &shown, &dynamic, deadline);
-            offers = local.offers.iter().map(result).collect();
+        let is_local = values.starting_trader.is_empty();
+        let local = if is_local { query.run(&trader.shared) } else { LocalResult::default() };
+        let (proxies, is_limited) = match is_local && values.use_proxy_offers {
+            true => proxies::matching(trader, &query, constraint, local.examined),
+            false => Default::default(),
+        };
+        // The preference orders the offers of several traders by their properties.
+        let has_others = !trader.followed.links.is_empty() || !proxies.is_empty();
+        let shown = if has_others { requested_properties(desired_props, &order) } else { desired_props.clone() };
+        tracing::debug!(service_type, examined = local.examined, matching = local.offers.len(), "query");
+        let mut limits_applied: Vec<String> = local.limits_applied.into_iter().map(str::to_owned).collect();
+        if is_limited && !limits_applied.iter().any(|name| name == SEARCH_CARD) {
+            limits_applied.push(SEARCH_CARD.to_owned());
         }
+        let result = |offer: &Arc<_>| trader.result_offer(offer, &shown, &dynamic, deadline);
+        let mut offers: Vec<Offer> = local.offers.iter().map(result).collect();
         let followed = trader.followed.follow(&FollowedQuery {
             service_type,
             constraint,
@@ -85,13 +90,13 @@ impl LookupServant for TraderServant {
             desired_props,
             hop_count: values.hop_count,
             follow: values.follow,
-            use_proxy_offers: values.use_proxy_offers,
+            proxies: &proxies,
             starting_trader: &values.starting_trader,
             return_card: values.return_card,
             local: offers.len(),
             deadline,
         });
-        if has_links {
+        if has_others {
             let most = bounded(values.return_card);
             offers = merge(vec![offers, followed.offers], &order, most, || fastrand::u64(..));
             retain_wanted(desired_props, &mut offers);

@@ -10,7 +10,7 @@ use crate::dynamic::{DynamicValues, NeededValues};
 use crate::offer::{OfferValues, StoredOffer};
 use crate::plan;
 use crate::policies::QueryPolicies;
-use crate::state::SharedState;
+use crate::state::{SharedState, State};
 use crate::types::is_readonly;
 
 /// The offers that are taken from the store at once.
@@ -21,6 +21,9 @@ const TIME_CHECKS: u64 = 64;
 
 /// The name in `limits_applied` of the bound of a query's time, [`TradingOptions::query_time`](crate::TradingOptions).
 pub const QUERY_TIME: &str = "spandrel_query_time";
+
+/// The policy of the offers that a query examines at most.
+pub(crate) const SEARCH_CARD: &str = "search_card";
 
 /// A query after the checks of its arguments.
 #[derive(Debug)]
@@ -97,7 +100,7 @@ impl LocalQuery<'_> {
                     continue;
                 }
                 if result.examined >= self.policies.search_card.into() {
-                    result.limits_applied.push("search_card");
+                    result.limits_applied.push(SEARCH_CARD);
                     break 'pages;
                 }
                 let needs_clock = result.examined % TIME_CHECKS == TIME_CHECKS - 1 || offer.has_dynamic_property();
@@ -132,12 +135,17 @@ impl LocalQuery<'_> {
         result
     }
 
+    /// The service types whose offers may match.
+    pub(crate) fn service_types(&self, state: &State) -> Vec<String> {
+        match self.policies.exact_type_match {
+            true => vec![self.service_type.to_owned()],
+            false => state.types.with_subtypes(self.service_type),
+        }
+    }
+
     fn candidates(&self, shared: &SharedState) -> Candidates {
         shared.read(|state| {
-            let service_types = match self.policies.exact_type_match {
-                true => vec![self.service_type.to_owned()],
-                false => state.types.with_subtypes(self.service_type),
-            };
+            let service_types = self.service_types(state);
             match plan::choose(&state.offers, &service_types, self.constraint) {
                 Some(access) => Candidates::Numbers(state.offers.numbers(&service_types, &access).into()),
                 None => Candidates::Types(service_types.into(), None),
@@ -161,7 +169,7 @@ impl LocalQuery<'_> {
     }
 
     /// Whether the policies admit an offer.
-    fn is_considered(&self, offer: &StoredOffer, shared: &SharedState) -> bool {
+    pub(crate) fn is_considered(&self, offer: &StoredOffer, shared: &SharedState) -> bool {
         if !self.policies.use_dynamic_properties && offer.has_dynamic_property() {
             return false;
         }

@@ -8,8 +8,9 @@ use spandrel::services::cos_trading::register::{
     UnknownTraderName, WithdrawError, WithdrawUsingConstraintError,
 };
 use spandrel::services::cos_trading::{
-    IllegalOfferId, MissingMandatoryProperty, NotImplemented, Property, PropertyTypeMismatch, ReadonlyDynamicProperty,
-    Register, RegisterServant, UnknownOfferId, UnknownServiceType,
+    DuplicatePropertyName, IllegalOfferId, IllegalPropertyName, IllegalServiceType, MissingMandatoryProperty,
+    NotImplemented, Property, PropertyTypeMismatch, ReadonlyDynamicProperty, Register, RegisterServant, UnknownOfferId,
+    UnknownServiceType,
 };
 use spandrel::services::cos_trading_repos::service_type_repository::{PropStruct, TypeStruct};
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
@@ -43,31 +44,12 @@ impl RegisterServant for TraderServant {
     ) -> Result<String, ExportError> {
         let trader = &self.0;
         let Some(reference) = reference else { return Err(InvalidObjectRef { r#ref: None }.into()) };
-        let (full, has_dynamic) = trader.shared.read(|state| {
-            let full = state.types.full(state.types.find::<ExportError>(service_type)?);
-            // A masked type has no new offers.
-            if full.masked {
-                return Err(ExportError::from(UnknownServiceType { r#type: service_type.to_owned() }));
-            }
-            Ok((full, state.attributes.supports_dynamic_properties))
-        })?;
+        let full = require_export::<ExportError>(trader, service_type, properties)?;
         if trader.checks_interfaces && !implements(reference, &full.if_name) {
             let reference = Some(reference.clone());
             return Err(InterfaceTypeMismatch { r#type: service_type.to_owned(), reference }.into());
         }
         require_bounds(reference, properties, &trader.limits)?;
-        require_names::<ExportError>(properties.iter().map(|property| &property.name))?;
-        for property in properties {
-            check_value::<ExportError>(service_type, &full, property, has_dynamic)?;
-        }
-        let missing = full
-            .props
-            .iter()
-            .find(|prop| is_mandatory(prop.mode) && !properties.iter().any(|property| property.name == prop.name));
-        if let Some(missing) = missing {
-            let (r#type, name) = (service_type.to_owned(), missing.name.clone());
-            return Err(MissingMandatoryProperty { r#type, name }.into());
-        }
         let number = trader.shared.next_offer();
         let offer = Arc::new(StoredOffer {
             number,
@@ -206,12 +188,12 @@ impl TraderServant {
     where
         E: From<IllegalOfferId> + From<UnknownOfferId> + From<ProxyOfferId>,
     {
-        if self.0.followed.is_proxy(id) {
-            return Err(ProxyOfferId { id: id.to_owned() }.into());
-        }
         let Some((number, is_own)) = Trader::number(state, id) else {
             return Err(IllegalOfferId { id: id.to_owned() }.into());
         };
+        if is_own && state.proxies.contains_key(&number) {
+            return Err(ProxyOfferId { id: id.to_owned() }.into());
+        }
         let offer = if is_own { state.offers.get(number) } else { None };
         offer.cloned().ok_or_else(|| UnknownOfferId { id: id.to_owned() }.into())
     }
@@ -223,7 +205,45 @@ fn implements(object: &ObjectRef, interface: &str) -> bool {
     is_known || object.with_timeout(Some(INTERFACE_TIMEOUT)).is_a(interface).unwrap_or(true)
 }
 
-fn require_bounds(reference: &ObjectRef, properties: &[Property], limits: &Limits) -> Result<(), SystemException> {
+/// Checks the type and the properties of a new offer, in the order of the exceptions of `export`. Returns the type.
+pub(crate) fn require_export<E>(trader: &Trader, service_type: &str, properties: &[Property]) -> Result<TypeStruct, E>
+where
+    E: From<IllegalServiceType>
+        + From<UnknownServiceType>
+        + From<IllegalPropertyName>
+        + From<DuplicatePropertyName>
+        + From<PropertyTypeMismatch>
+        + From<ReadonlyDynamicProperty>
+        + From<MissingMandatoryProperty>,
+{
+    let (full, has_dynamic) = trader.shared.read(|state| {
+        let full = state.types.full(state.types.find::<E>(service_type)?);
+        // A masked type has no new offers.
+        if full.masked {
+            return Err(E::from(UnknownServiceType { r#type: service_type.to_owned() }));
+        }
+        Ok((full, state.attributes.supports_dynamic_properties))
+    })?;
+    require_names::<E>(properties.iter().map(|property| &property.name))?;
+    for property in properties {
+        check_value::<E>(service_type, &full, property, has_dynamic)?;
+    }
+    let is_missing =
+        |prop: &&PropStruct| is_mandatory(prop.mode) && !properties.iter().any(|property| property.name == prop.name);
+    match full.props.iter().find(is_missing) {
+        Some(missing) => {
+            let (r#type, name) = (service_type.to_owned(), missing.name.clone());
+            Err(MissingMandatoryProperty { r#type, name }.into())
+        }
+        None => Ok(full),
+    }
+}
+
+pub(crate) fn require_bounds(
+    reference: &ObjectRef,
+    properties: &[Property],
+    limits: &Limits,
+) -> Result<(), SystemException> {
     require_at_most(properties.len(), limits.properties, "properties of an offer")?;
     let fields = (reference.ior().clone(), properties.to_vec());
     let octets = to_octets(&fields, &form()).map_err(|error| {

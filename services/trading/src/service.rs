@@ -7,7 +7,7 @@ use std::time::Duration;
 use spandrel::net::sync::{Arc, Mutex};
 use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError, WaitForCompletion};
 use spandrel::server::Servant;
-use spandrel::services::cos_trading::{AdminSkeleton, LinkSkeleton, LookupSkeleton, RegisterSkeleton};
+use spandrel::services::cos_trading::{AdminSkeleton, LinkSkeleton, LookupSkeleton, ProxySkeleton, RegisterSkeleton};
 use spandrel::services::cos_trading_repos::ServiceTypeRepositorySkeleton;
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
 use spandrel_daemon::{IteratorOptions, PurgeOptions, Purger};
@@ -37,6 +37,7 @@ pub const LOOKUP_KEY: &str = "TradingService";
 /// The keys of the other interfaces.
 const REGISTER_KEY: &str = "TradingRegister";
 const LINK_KEY: &str = "TradingLink";
+const PROXY_KEY: &str = "TradingProxy";
 const ADMIN_KEY: &str = "TradingAdmin";
 const TYPES_KEY: &str = "TradingServiceTypes";
 
@@ -187,12 +188,13 @@ impl TradingService {
         let register = serve(REGISTER_KEY, Arc::new(RegisterSkeleton::new(servant.clone())))?;
         let admin = serve(ADMIN_KEY, Arc::new(AdminSkeleton::new(servant.clone())))?;
         let types = serve(TYPES_KEY, Arc::new(ServiceTypeRepositorySkeleton::new(servant.clone())))?;
+        let proxy = serve(PROXY_KEY, Arc::new(ProxySkeleton::new(servant.clone())))?;
         let link = serve(LINK_KEY, Arc::new(LinkSkeleton::new(servant)))?;
         let components = Components {
             lookup: Some(lookup.unchecked_narrow()),
             register: Some(register.unchecked_narrow()),
             link: Some(link.unchecked_narrow()),
-            proxy: None,
+            proxy: Some(proxy.unchecked_narrow()),
             admin: Some(admin.unchecked_narrow()),
             type_repository: Some(types),
         };
@@ -233,7 +235,7 @@ impl TradingService {
     /// Those of the adapter's destruction.
     pub fn stop(self) -> Result<(), TradingError> {
         drop((self.purger, self.administration));
-        for key in [LOOKUP_KEY, REGISTER_KEY, LINK_KEY, ADMIN_KEY, TYPES_KEY] {
+        for key in [LOOKUP_KEY, REGISTER_KEY, LINK_KEY, PROXY_KEY, ADMIN_KEY, TYPES_KEY] {
             self.orb.remove_object_key_alias(key);
         }
         Ok(self.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)?)

@@ -6,7 +6,7 @@ use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransactio
 use spandrel::Orb;
 use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, from_octets, to_octets};
 use spandrel::net::sync::Arc;
-use spandrel::services::cos_trading::Property;
+use spandrel::services::cos_trading::{Policy, Property};
 use spandrel::services::cos_trading_repos::service_type_repository::TypeStruct;
 use spandrel::types::Ior;
 use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
@@ -14,8 +14,10 @@ use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, Sto
 use crate::attributes::{AttributeFields, Attributes};
 use crate::edit::{Edit, State};
 use crate::offer::StoredOffer;
+use crate::proxies::ProxyOffer;
 
 const OFFERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("offers");
+const PROXIES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("proxies");
 const TYPES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("types");
 const LINKS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("links");
 /// `attributes`; `counters`: the numbers of the next offer and the next type, and the random part of offer ids.
@@ -30,6 +32,7 @@ fn create(transaction: &WriteTransaction) -> Result<(), redb::Error> {
     transaction.open_table(TYPES)?;
     transaction.open_table(SETTINGS)?;
     transaction.open_table(LINKS)?;
+    transaction.open_table(PROXIES)?;
     Ok(())
 }
 
@@ -41,7 +44,8 @@ fn copy(reading: &ReadTransaction, copy: &WriteTransaction) -> Result<(), redb::
     copy_table(OFFERS, reading, copy)?;
     copy_table(TYPES, reading, copy)?;
     copy_table(SETTINGS, reading, copy)?;
-    copy_table(LINKS, reading, copy)
+    copy_table(LINKS, reading, copy)?;
+    copy_table(PROXIES, reading, copy)
 }
 
 /// The form of a record: the same on each machine, with all characters.
@@ -64,12 +68,16 @@ pub enum StoreError {
 /// An offer as a record.
 type OfferFields = (String, Ior, Vec<Property>);
 
+/// A proxy offer as a record: the fields of an offer, `if_match_all`, the recipe and the policies.
+type ProxyFields = (OfferFields, (bool, String, Vec<Policy>));
+
 /// The counters as a record.
 type Counters = (u64, u64, u32);
 
 /// An edit as octets; `None` deletes the record.
 enum Record {
     Offer(u64, Option<Vec<u8>>),
+    Proxy(u64, Option<Vec<u8>>),
     Type(String, Option<Vec<u8>>),
     Setting(&'static str, Vec<u8>),
     Link(String, Option<Vec<u8>>),
@@ -90,12 +98,18 @@ impl Store {
         let mut file = StoreFile::open(storage, &LAYOUT, CACHE)?;
         type Octets = Vec<u8>;
         type Named = Vec<(String, Octets)>;
-        type Records = (Vec<(u64, Octets)>, Named, Named, Option<Octets>, Option<Octets>);
-        let (offers, types, links, attributes, counters): Records = file.read(|reading| {
+        type Numbered = Vec<(u64, Octets)>;
+        type Records = (Numbered, Numbered, Named, Named, Option<Octets>, Option<Octets>);
+        let (offers, proxies, types, links, attributes, counters): Records = file.read(|reading| {
             let mut offers = Vec::new();
             for record in reading.open_table(OFFERS)?.iter()? {
                 let (number, octets) = record?;
                 offers.push((number.value(), octets.value().to_vec()));
+            }
+            let mut proxies = Vec::new();
+            for record in reading.open_table(PROXIES)?.iter()? {
+                let (number, octets) = record?;
+                proxies.push((number.value(), octets.value().to_vec()));
             }
             let mut types = Vec::new();
             for record in reading.open_table(TYPES)?.iter()? {
@@ -109,7 +123,7 @@ impl Store {
             }
             let settings = reading.open_table(SETTINGS)?;
             let setting = |name| Ok::<_, redb::Error>(settings.get(name)?.map(|octets| octets.value().to_vec()));
-            Ok((offers, types, links, setting("attributes")?, setting("counters")?))
+            Ok((offers, proxies, types, links, setting("attributes")?, setting("counters")?))
         })?;
         let damaged = |text: String| file.storage().error(OpenCause::Contents(text));
         let mut state = State::default();
@@ -129,6 +143,13 @@ impl Store {
             let service_type = names.entry(service_type).or_insert_with_key(|name| name.as_str().into());
             let service_type = Arc::clone(service_type);
             state.offers.set(number, Some(Arc::new(StoredOffer { number, service_type, reference, properties })));
+        }
+        for (number, octets) in proxies {
+            let ((service_type, reference, properties), (if_match_all, recipe, policies)): ProxyFields =
+                from_octets(&octets, &form()).map_err(|error| damaged(format!("proxy offer {number}: {error}")))?;
+            let service_type = names.entry(service_type).or_insert_with_key(|name| name.as_str().into());
+            let offer = StoredOffer { number, service_type: Arc::clone(service_type), reference, properties };
+            state.proxies.insert(number, Arc::new(ProxyOffer { offer, if_match_all, recipe, policies }));
         }
         if let Some(octets) = attributes {
             let fields: AttributeFields =
@@ -151,12 +172,16 @@ impl Store {
         for edit in edits {
             records.push(match edit {
                 Edit::Offer { number, new, .. } => {
-                    let octets = new.as_ref().map(|offer| {
-                        let fields: OfferFields =
-                            (offer.service_type.to_string(), offer.reference.clone(), offer.properties.clone());
+                    let octets = new.as_ref().map(|offer| to_octets(&offer_fields(offer), &form()));
+                    Record::Offer(*number, octets.transpose().map_err(failed)?)
+                }
+                Edit::Proxy { number, new, .. } => {
+                    let octets = new.as_ref().map(|proxy| {
+                        let rest = (proxy.if_match_all, proxy.recipe.clone(), proxy.policies.clone());
+                        let fields: ProxyFields = (offer_fields(&proxy.offer), rest);
                         to_octets(&fields, &form())
                     });
-                    Record::Offer(*number, octets.transpose().map_err(failed)?)
+                    Record::Proxy(*number, octets.transpose().map_err(failed)?)
                 }
                 Edit::Type { name, new, .. } => {
                     let octets = new.as_ref().map(|service_type| to_octets(&**service_type, &form()));
@@ -173,6 +198,7 @@ impl Store {
         }
         let written = self.0.change(|writing| {
             let mut offers = writing.open_table(OFFERS)?;
+            let mut proxies = writing.open_table(PROXIES)?;
             let mut types = writing.open_table(TYPES)?;
             let mut settings = writing.open_table(SETTINGS)?;
             let mut links = writing.open_table(LINKS)?;
@@ -180,6 +206,8 @@ impl Store {
                 match record {
                     Record::Offer(number, Some(octets)) => _ = offers.insert(number, &**octets)?,
                     Record::Offer(number, None) => _ = offers.remove(number)?,
+                    Record::Proxy(number, Some(octets)) => _ = proxies.insert(number, &**octets)?,
+                    Record::Proxy(number, None) => _ = proxies.remove(number)?,
                     Record::Type(name, Some(octets)) => _ = types.insert(&**name, &**octets)?,
                     Record::Type(name, None) => _ = types.remove(&**name)?,
                     Record::Link(name, Some(octets)) => _ = links.insert(&**name, &**octets)?,
@@ -199,6 +227,10 @@ impl Store {
     pub(crate) fn begin_backup(&mut self) -> Result<Backup, StoreFileError> {
         self.0.begin_backup()
     }
+}
+
+fn offer_fields(offer: &StoredOffer) -> OfferFields {
+    (offer.service_type.to_string(), offer.reference.clone(), offer.properties.clone())
 }
 
 /// The failure of a write.

@@ -14,8 +14,8 @@ fn attributes_are_set_and_the_former_value_is_returned() {
     assert_eq!(admin.set_max_hop_count(3).unwrap(), 10);
     assert_eq!(admin.set_def_follow_policy(FollowOption::LocalOnly).unwrap(), FollowOption::IfNoLocal);
     assert_eq!(served.lookup.def_follow_policy().unwrap(), FollowOption::LocalOnly);
-    assert!(!admin.set_supports_proxy_offers(true).unwrap());
-    assert!(served.register.supports_proxy_offers().unwrap());
+    assert!(admin.set_supports_proxy_offers(false).unwrap());
+    assert!(!served.register.supports_proxy_offers().unwrap());
     assert!(!admin.set_request_id_stem(&[1, 2]).unwrap().is_empty());
     assert_eq!(admin.request_id_stem().unwrap(), [1, 2]);
     assert!(admin.set_type_repos(None).is_err());

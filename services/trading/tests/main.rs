@@ -9,6 +9,7 @@ mod hostile;
 mod linked;
 mod lookup;
 mod omniorb;
+mod proxies;
 mod register;
 mod support;
 mod types;

@@ -21,14 +21,23 @@ const MAX_LIMITS: usize = 100;
 pub struct RemoteQuery<'q> {
     /// The name of the service type.
     pub service_type: &'q str,
-    /// The constraint.
-    pub constraint: &'q str,
     /// The text of the preference.
     pub preference: &'q str,
     /// The properties that the importer wants.
     pub properties: &'q SpecifiedProps,
     /// The most offers of one trader.
     pub how_many: u32,
+}
+
+/// A trader to query.
+#[derive(Clone, Debug)]
+pub struct RemoteTarget<'q> {
+    /// The trader's `Lookup`.
+    pub target: Lookup,
+    /// The constraint for this trader.
+    pub constraint: &'q str,
+    /// The policies for this trader.
+    pub policies: Vec<Policy>,
 }
 
 /// The answer of another trader.
@@ -64,6 +73,25 @@ pub fn policies_of_hop(
     Ok(policies)
 }
 
+/// The policies of a query for the trader behind a proxy offer: those of a hop, with the policies of the proxy offer in place
+/// of those with the same name. The end of the query's cycles (`request_id`) and the hops that are left remain.
+///
+/// # Errors
+/// A value that cannot be encoded.
+pub fn policies_of_proxy(
+    importer: &[Policy],
+    hop: Hop,
+    request_id: &[u8],
+    passed_on: &[Policy],
+) -> Result<Vec<Policy>, spandrel::cdr::CdrError> {
+    const BOUNDING: [&str; 2] = ["hop_count", "request_id"];
+    let passed_on = passed_on.iter().filter(|policy| !BOUNDING.contains(&&*policy.name));
+    let mut policies = policies_of_hop(importer, hop, request_id, &[])?;
+    policies.retain(|policy| !passed_on.clone().any(|passed_on| passed_on.name == policy.name));
+    policies.extend(passed_on.cloned());
+    Ok(policies)
+}
+
 /// The properties to ask other traders for: those that the importer wants, and those of the preference, by which the offers of
 /// several traders are brought into one order.
 #[must_use]
@@ -94,10 +122,11 @@ pub fn retain_wanted(wanted: &SpecifiedProps, offers: &mut [Offer]) {
 
 /// Queries traders at the same time. One that does not answer in time, or raises an exception, has no offers.
 #[must_use]
-pub fn query_all(targets: &[(Lookup, Vec<Policy>)], query: RemoteQuery<'_>, timeout: Duration) -> Vec<RemoteOffers> {
-    let pending = targets.iter().map(|(target, policies)| -> wait::Pending<'_, RemoteOffers> {
-        let target: Lookup = target.as_object().with_timeout(Some(timeout)).unchecked_narrow();
-        let RemoteQuery { service_type, constraint, preference, properties, how_many } = query;
+pub fn query_all(targets: &[RemoteTarget<'_>], query: RemoteQuery<'_>, timeout: Duration) -> Vec<RemoteOffers> {
+    let pending = targets.iter().map(|remote| -> wait::Pending<'_, RemoteOffers> {
+        let RemoteTarget { constraint, policies, .. } = remote;
+        let target: Lookup = remote.target.as_object().with_timeout(Some(timeout)).unchecked_narrow();
+        let RemoteQuery { service_type, preference, properties, how_many } = query;
         let reply = target.query_async(service_type, constraint, preference, policies, properties, how_many);
         Box::pin(async move {
             let (mut offers, iterator, mut limits) = match reply.await {

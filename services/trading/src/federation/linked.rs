@@ -9,7 +9,9 @@ use spandrel::services::cos_trading::{Lookup, Policy, Register};
 use spandrel::types::{Any, Interface as _};
 use spandrel_constraint::{Limits, Preference};
 
-use super::follow::{RemoteQuery, merge, policies_of_hop, query_all, requested_properties};
+use super::follow::{
+    RemoteQuery, RemoteTarget, merge, policies_of_hop, policies_of_proxy, query_all, requested_properties,
+};
 use super::links::{LinkStore, Links};
 use super::requests::RecentRequests;
 use super::rules::{FollowLimits, Hop, hop};
@@ -92,7 +94,9 @@ impl Followed for LinkedTraders {
     fn follow(&self, query: &FollowedQuery<'_>) -> FollowedOffers {
         let settings = (self.settings)();
         let hops = self.hops(query, &settings.limits);
-        if hops.is_empty() {
+        // A proxy offer counts as a link.
+        let proxies = if query.hop_count > 0 { query.proxies } else { &[] };
+        if hops.is_empty() && proxies.is_empty() {
             return FollowedOffers::default();
         }
         let id = policy(query.policies, "request_id").and_then(|value| value.extract().ok());
@@ -100,16 +104,20 @@ impl Followed for LinkedTraders {
         let targets = hops.into_iter().filter_map(|(target, hop, rest)| {
             let policies = policies_of_hop(query.policies, hop, &id, &rest);
             // The values are encoded without an error.
-            policies.ok().map(|policies| (target, policies))
+            policies.ok().map(|policies| RemoteTarget { target, constraint: query.constraint, policies })
         });
-        let targets: Vec<(Lookup, Vec<Policy>)> = targets.collect();
+        let behind_proxies = proxies.iter().filter_map(|proxy| {
+            let hop = Hop { hop_count: query.hop_count - 1, follow_rule: query.follow };
+            let policies = policies_of_proxy(query.policies, hop, &id, &proxy.policies).ok()?;
+            Some(RemoteTarget { target: proxy.target.clone(), constraint: &proxy.constraint, policies })
+        });
+        let targets: Vec<RemoteTarget<'_>> = targets.chain(behind_proxies).collect();
         let Ok(preference) = Preference::parse(query.preference, Limits::default()) else {
             return FollowedOffers::default(); // the query was checked
         };
         let properties = requested_properties(query.desired_props, &preference);
         let remote = RemoteQuery {
             service_type: query.service_type,
-            constraint: query.constraint,
             preference: query.preference,
             properties: &properties,
             how_many: query.return_card,
@@ -146,14 +154,6 @@ impl Followed for LinkedTraders {
         }
         let register: Register = register.as_object().with_timeout(Some(RESOLVE_TIMEOUT)).unchecked_narrow();
         Some(register.resolve(rest))
-    }
-
-    fn proxies(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn is_proxy(&self, _id: &str) -> bool {
-        false
     }
 }
 

@@ -10,7 +10,7 @@ pub mod rules;
 use std::fmt;
 use std::time::Instant;
 
-use spandrel::services::cos_trading::{FollowOption, Offer, Policy, Register, lookup, register};
+use spandrel::services::cos_trading::{FollowOption, Lookup, Offer, Policy, Register, lookup, register};
 
 /// A query after the checks of its arguments, as other traders receive it.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +29,8 @@ pub struct FollowedQuery<'q> {
     pub hop_count: u32,
     /// The follow rule of importer and trader (`link_follow_rule`, bounded by `max_follow_policy`).
     pub follow: FollowOption,
-    /// Whether proxy offers take part (`use_proxy_offers`).
-    pub use_proxy_offers: bool,
+    /// The targets of proxy offers that match.
+    pub proxies: &'q [ProxyTarget],
     /// The links to the trader that the query starts at (`starting_trader`); empty for this one.
     pub starting_trader: &'q [String],
     /// The most offers that are of use: `return_card`.
@@ -39,6 +39,17 @@ pub struct FollowedQuery<'q> {
     pub local: usize,
     /// The end of the query's time.
     pub deadline: Instant,
+}
+
+/// A trader behind a proxy offer, with its part of the query.
+#[derive(Clone, Debug)]
+pub struct ProxyTarget {
+    /// The `Lookup` to query.
+    pub target: Lookup,
+    /// The constraint of the proxy offer's recipe.
+    pub constraint: String,
+    /// The policies that take the place of the importer's (`policies_to_pass_on`).
+    pub policies: Vec<Policy>,
 }
 
 /// The outcome of a followed query.
@@ -50,7 +61,7 @@ pub struct FollowedOffers {
     pub limits_applied: Vec<String>,
 }
 
-/// The links and proxy offers of a trader.
+/// The links of a trader, and the traders behind its proxy offers.
 pub trait Followed: fmt::Debug + Send + Sync {
     /// Whether a query with this `request_id` has been here before, so that its answer is empty. Notes the id.
     fn is_repeated(&self, request_id: &[u8]) -> bool;
@@ -60,10 +71,4 @@ pub trait Followed: fmt::Debug + Send + Sync {
 
     /// The register of the trader that a path of links leads to; `None` if the first link does not exist.
     fn resolve(&self, name: &[String]) -> Option<Result<Option<Register>, register::ResolveError>>;
-
-    /// The ids of proxy offers, in their order.
-    fn proxies(&self) -> Vec<String>;
-
-    /// Whether an id is that of a proxy offer.
-    fn is_proxy(&self, id: &str) -> bool;
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use spandrel_constraint::{Properties, Value};
+use spandrel_constraint::{Limits, Properties, Value};
 
 /// A recipe that violates the grammar.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -62,15 +62,28 @@ impl Recipe {
         Ok(Self(parts))
     }
 
-    /// The constraint for the trader behind the proxy; `None` if a property has no value with a literal.
+    /// The names of the properties whose values are part of the constraint.
+    pub fn properties(&self) -> impl Iterator<Item = &String> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Property(name) => Some(name),
+            Part::Text(_) | Part::Constraint => None,
+        })
+    }
+
+    /// The constraint for the trader behind the proxy; `None` if a property has no value with a literal, or if the
+    /// constraint is longer than the language permits.
     #[must_use]
     pub fn constraint(&self, query: &str, properties: &(impl Properties + ?Sized)) -> Option<String> {
+        let longest = Limits::default().length;
         let mut text = String::new();
         for part in &self.0 {
             match part {
                 Part::Text(plain) => text.push_str(plain),
                 Part::Constraint => text.push_str(query),
                 Part::Property(name) => write_literal(&properties.value(name)?, &mut text)?,
+            }
+            if text.len() > longest {
+                return None;
             }
         }
         Some(text)

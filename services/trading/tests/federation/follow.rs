@@ -7,7 +7,9 @@ use spandrel::services::cos_trading::lookup::{HowManyProps, SpecifiedProps};
 use spandrel::services::cos_trading::{FollowOption, Offer, Policy};
 use spandrel::types::Any;
 use spandrel_constraint::Preference;
-use spandrel_trading::federation::follow::{merge, policies_of_hop, requested_properties, retain_wanted};
+use spandrel_trading::federation::follow::{
+    merge, policies_of_hop, policies_of_proxy, requested_properties, retain_wanted,
+};
 use spandrel_trading::federation::rules::Hop;
 
 fn preference(text: &str) -> Preference {
@@ -65,4 +67,18 @@ fn a_hop_replaces_the_policies_of_the_federation_alone() {
     assert_eq!(passed[3].value.extract::<Vec<u8>>().unwrap(), b"id");
     let passed = policies_of_hop(&importer, hop, b"id", &["annex".to_owned()]).unwrap();
     assert_eq!(passed[4].value.extract::<Vec<String>>().unwrap(), ["annex"]);
+}
+
+#[test]
+fn policies_of_a_proxy_offer_replace_others_but_not_the_ends_of_cycles() {
+    let policy = |name: &str, value: u32| Policy { name: name.to_owned(), value: Any::new(value).unwrap() };
+    let importer = [policy("search_card", 1), policy("match_card", 2)];
+    let passed_on = ["match_card", "hop_count", "request_id", "own"].map(|name| policy(name, 9));
+    let hop = Hop { hop_count: 1, follow_rule: FollowOption::IfNoLocal };
+    let policies = policies_of_proxy(&importer, hop, b"id", &passed_on).unwrap();
+    let names: Vec<&str> = policies.iter().map(|policy| &*policy.name).collect();
+    assert_eq!(names, ["search_card", "hop_count", "link_follow_rule", "request_id", "match_card", "own"]);
+    assert_eq!(policies[1].value.extract::<u32>().unwrap(), 1);
+    assert_eq!(policies[3].value.extract::<Vec<u8>>().unwrap(), b"id");
+    assert_eq!(policies[4].value.extract::<u32>().unwrap(), 9);
 }

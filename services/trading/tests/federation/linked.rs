@@ -67,7 +67,7 @@ impl LookupServant for FakeTrader {
             desired_props,
             hop_count: policy("hop_count").and_then(|value| value.extract().ok()).unwrap_or(LIMITS.def_hop_count),
             follow: policy("link_follow_rule").and_then(|value| value.extract().ok()).unwrap_or(Always),
-            use_proxy_offers: false,
+            proxies: &[],
             starting_trader: &starting_trader,
             return_card: how_many,
             local: offers.len(),
