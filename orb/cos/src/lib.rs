@@ -46,6 +46,8 @@ include!("cos_naming.rs");
 include!("cos_event.rs");
 #[cfg(feature = "event")]
 include!("event_factory.rs");
+#[cfg(feature = "event")]
+include!("event_monitor.rs");
 #[cfg(feature = "property")]
 include!("cos_property_service.rs");
 #[cfg(feature = "trading")]

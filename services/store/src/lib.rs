@@ -1,4 +1,4 @@
-//! The stores of the naming, property and trading services, the interface repository and the activator: `redb` databases
+//! The stores of the naming, property, event and trading services, the interface repository and the activator: `redb` databases
 //! that say what they are, with a redo log for the service that wants one.
 //!
 //! A [`Storage`] is a file, or other storage in tests. [`Storage::open`] verifies all of it: the checksums of all pages

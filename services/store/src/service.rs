@@ -14,12 +14,15 @@ pub enum Service {
     Activator,
     /// The property service, sets of properties.
     Property,
+    /// The event service, channels and connections.
+    Event,
     /// The trading service, service types and offers.
     Trading,
 }
 
 impl Service {
-    pub(crate) const ALL: [Self; 5] = [Self::Naming, Self::Repository, Self::Activator, Self::Property, Self::Trading];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Naming, Self::Repository, Self::Activator, Self::Property, Self::Event, Self::Trading];
 
     /// Its name in headers and commands: `spandrel NAME`.
     #[must_use]
@@ -29,6 +32,7 @@ impl Service {
             Self::Repository => "repository",
             Self::Activator => "activator",
             Self::Property => "property",
+            Self::Event => "event",
             Self::Trading => "trading",
         }
     }
@@ -41,6 +45,7 @@ impl Service {
             Self::Repository => "RepositoryStore",
             Self::Activator => "ActivatorStore",
             Self::Property => "PropertyStore",
+            Self::Event => "EventStore",
             Self::Trading => "TradingStore",
         }
     }
@@ -52,6 +57,7 @@ impl Service {
             Self::Repository => &["definitions", "settings"],
             Self::Activator => &["running", "servers"],
             Self::Property => &["properties", "sets", "settings"],
+            Self::Event => &["channels", "connections", "settings"],
             Self::Trading => &["offers", "settings", "types"],
         }
     }
@@ -64,6 +70,7 @@ impl fmt::Display for Service {
             Self::Repository => "the interface repository",
             Self::Activator => "the activator",
             Self::Property => "the property service",
+            Self::Event => "the event service",
             Self::Trading => "the trading service",
         })
     }

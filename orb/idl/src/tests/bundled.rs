@@ -19,8 +19,10 @@ fn bundled_stubs_are_up_to_date() {
     bundled("CosPropertyService.idl", "cos_property_service.rs", &without_corba);
     bundled("CosTrading.idl", "cos_trading.rs", &without_corba);
     bundled("CosEvent.idl", "cos_event.rs", &options());
-    let with_modules = options().external("CosNaming.idl", "crate").and_then(|it| it.external("CosEvent.idl", "crate"));
-    bundled("EventFactory.idl", "event_factory.rs", &with_modules.expect("paths"));
+    let with_events = options().external("CosEvent.idl", "crate").expect("a path");
+    bundled("EventMonitor.idl", "event_monitor.rs", &with_events);
+    let with_names = with_events.external("CosNaming.idl", "crate").expect("a path");
+    bundled("EventFactory.idl", "event_factory.rs", &with_names);
     bundled("ImplementationRepository.idl", "implementation_repository.rs", &options());
 }
 

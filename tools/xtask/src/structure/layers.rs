@@ -62,6 +62,7 @@ const LAYERS: &[Layer] = &[
             "activator",
             "repository",
             "trading",
+            "event",
             "property",
             "naming",
             "store",

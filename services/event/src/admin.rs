@@ -1,0 +1,79 @@
+//! The servants of a channel and its administrators.
+
+use spandrel::net::sync::Arc;
+use spandrel::services::cos_event_channel_admin::{
+    ConsumerAdmin, ConsumerAdminServant, ConsumerAdminSkeleton, EventChannelServant, ProxyPullConsumer,
+    ProxyPullSupplier, ProxyPushConsumer, ProxyPushSupplier, SupplierAdmin, SupplierAdminServant,
+    SupplierAdminSkeleton,
+};
+use spandrel::services::ft::PullMonitorableServant;
+use spandrel::services::omni_events::{EventChannelServant as OmniEventChannelServant, EventChannelSkeleton};
+use spandrel::{ObjectRef, SystemException};
+
+use crate::channel::Channel;
+use crate::channels::destroy;
+use crate::proxies::create_proxy;
+use crate::store::ProxyKind;
+
+/// The parts of object ids of the administrators.
+pub(crate) const CONSUMERS: &str = "consumers";
+pub(crate) const SUPPLIERS: &str = "suppliers";
+
+/// A channel, as the servant of its own interface and those of its administrators.
+#[derive(Clone, Debug)]
+pub(crate) struct ChannelServant(pub(crate) Arc<Channel>);
+
+impl ChannelServant {
+    /// Activates the channel and its administrators.
+    pub(crate) fn activate(&self) -> Result<ObjectRef, SystemException> {
+        self.0.serve(Some(CONSUMERS), Arc::new(ConsumerAdminSkeleton::new(self.clone())))?;
+        self.0.serve(Some(SUPPLIERS), Arc::new(SupplierAdminSkeleton::new(self.clone())))?;
+        self.0.serve(None, Arc::new(EventChannelSkeleton::new(self.clone())))
+    }
+
+    fn part(&self, part: &str) -> Result<ObjectRef, SystemException> {
+        Ok(self.0.shared.adapter.id_to_reference(&self.0.object_id(Some(part)))?)
+    }
+}
+
+impl EventChannelServant for ChannelServant {
+    fn for_consumers(&self) -> Result<Option<ConsumerAdmin>, SystemException> {
+        Ok(Some(self.part(CONSUMERS)?.unchecked_narrow()))
+    }
+
+    fn for_suppliers(&self) -> Result<Option<SupplierAdmin>, SystemException> {
+        Ok(Some(self.part(SUPPLIERS)?.unchecked_narrow()))
+    }
+
+    fn destroy(&self) -> Result<(), SystemException> {
+        destroy(&self.0)
+    }
+}
+
+impl PullMonitorableServant for ChannelServant {
+    fn is_alive(&self) -> Result<bool, SystemException> {
+        Ok(true)
+    }
+}
+
+impl OmniEventChannelServant for ChannelServant {}
+
+impl ConsumerAdminServant for ChannelServant {
+    fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplier>, SystemException> {
+        Ok(Some(create_proxy(&self.0, ProxyKind::PushSupplier)?.unchecked_narrow()))
+    }
+
+    fn obtain_pull_supplier(&self) -> Result<Option<ProxyPullSupplier>, SystemException> {
+        Ok(Some(create_proxy(&self.0, ProxyKind::PullSupplier)?.unchecked_narrow()))
+    }
+}
+
+impl SupplierAdminServant for ChannelServant {
+    fn obtain_push_consumer(&self) -> Result<Option<ProxyPushConsumer>, SystemException> {
+        Ok(Some(create_proxy(&self.0, ProxyKind::PushConsumer)?.unchecked_narrow()))
+    }
+
+    fn obtain_pull_consumer(&self) -> Result<Option<ProxyPullConsumer>, SystemException> {
+        Ok(Some(create_proxy(&self.0, ProxyKind::PullConsumer)?.unchecked_narrow()))
+    }
+}

@@ -1,0 +1,173 @@
+//! The executable of the event service: glue of command line, store and service.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use spandrel::services::NamingClient;
+use spandrel_daemon::{Daemon, DaemonArgs, EXIT_CODES, Failure, FailureKind};
+use spandrel_event::{
+    EventError, EventOptions, EventService, FACTORY_KEY, Limits, PeerOptions, STORE_FILE, check_store,
+};
+use spandrel_metrics::{Endpoint, Families};
+use spandrel_store::{BackupCommand, Service};
+
+/// The default port, that of omniEvents.
+const PORT: u16 = 11_169;
+
+/// The OMG's event service: channels between suppliers and consumers of events, for clients of omniEvents as well.
+#[derive(Debug, Parser)]
+#[command(name = "spandrel-event", version, max_term_width = 110, after_help = EXIT_CODES)]
+struct Args {
+    #[command(flatten)]
+    daemon: DaemonArgs,
+    /// Keep channels and connections in memory: they end with the process
+    #[arg(long)]
+    transient: bool,
+    /// A channel that is created if it does not exist, and bound in the naming service with --publish; may be given more
+    /// than once
+    #[arg(long, value_name = "NAME")]
+    channel: Vec<String>,
+    /// Bind the factory in the naming service, as `EventChannelFactory` unless another name is given, and the channels of
+    /// --channel (--orb `-ORBInitRef NameService=…`)
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "EventChannelFactory")]
+    publish: Option<String>,
+    /// The events in the queue of a consumer; the oldest are dropped beyond it
+    #[arg(long, value_name = "EVENTS", default_value_t = Limits::default().queue_events)]
+    queue: usize,
+    /// The memory for the events in all queues, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    memory: usize,
+    /// The time limit of a call on a consumer or pull supplier, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    peer_timeout: u64,
+    /// The failed calls in a row after which a consumer or pull supplier is disconnected
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    max_failures: u32,
+    /// Wait for events in `pull` of pull suppliers, instead of calling `try_pull` in the interval of the channel
+    #[arg(long)]
+    blocking_pull: bool,
+    /// Show the numbers of channels, consumers and the ORB to Prometheus: http://ADDRESS/metrics
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Verify the store of a service that does not run. No file is written
+    Check,
+    /// Make a running service copy its store into the folder `backups/event` below its data folder
+    Backup(BackupCommand),
+}
+
+fn main() -> ExitCode {
+    spandrel_daemon::run(|| {
+        let args = spandrel_daemon::parse::<Args>();
+        match &args.command {
+            None => serve(&args),
+            Some(Command::Check) => check(&args.daemon),
+            Some(Command::Backup(backup)) => backup.run(Service::Event, &args.daemon, PORT),
+        }
+    })
+}
+
+fn serve(args: &Args) -> Result<(), Failure> {
+    let daemon = args.daemon.start(PORT)?;
+    let options = EventOptions {
+        data: (!args.transient).then(|| daemon.data().to_owned()),
+        limits: Limits {
+            queue_events: args.queue.max(1),
+            octets: args.memory.saturating_mul(1 << 20),
+            ..Limits::default()
+        },
+        peers: PeerOptions {
+            timeout: Duration::from_millis(args.peer_timeout.max(1)),
+            max_failures: args.max_failures.max(1),
+            blocking_pull: args.blocking_pull,
+            ..PeerOptions::default()
+        },
+        storage: None,
+    };
+    let service = EventService::start(daemon.orb(), options).map_err(failure)?;
+    let published = Published::new(args, &daemon, &service)?;
+    let _endpoint = args.metrics.map(|address| open_metrics(address, &daemon, &service)).transpose()?;
+    let url = daemon.url(FACTORY_KEY, service.factory())?;
+    daemon.serve(&[format!("{FACTORY_KEY} {url}")])?;
+    published.withdraw();
+    service.stop().map_err(failure)
+}
+
+fn failure(error: EventError) -> Failure {
+    match error {
+        EventError::Store(error) => Failure::new(FailureKind::Data, error),
+        error @ EventError::Name(_) => Failure::usage(error),
+        error => Failure::failed(error),
+    }
+}
+
+/// The names that the daemon has bound.
+struct Published {
+    names: Option<NamingClient>,
+    bound: Vec<String>,
+}
+
+impl Published {
+    /// Creates the channels of the command line, and binds them and the factory.
+    fn new(args: &Args, daemon: &Daemon, service: &EventService) -> Result<Self, Failure> {
+        let mut objects = Vec::new();
+        for name in &args.channel {
+            objects.push((name.clone(), service.channel(name).map_err(failure)?));
+        }
+        let Some(factory) = &args.publish else { return Ok(Self { names: None, bound: Vec::new() }) };
+        objects.push((factory.clone(), service.factory().clone()));
+        let names = NamingClient::new(daemon.orb()).map_err(Failure::failed)?;
+        for (name, object) in &objects {
+            names.publish(name, object).map_err(Failure::failed)?;
+        }
+        Ok(Self { names: Some(names), bound: objects.into_iter().map(|(name, _)| name).collect() })
+    }
+
+    fn withdraw(self) {
+        let Some(names) = self.names else { return };
+        for name in self.bound {
+            _ = names.withdraw(&name); // the naming service may have ended before
+        }
+    }
+}
+
+/// Opens the endpoint with the metrics of the service and of its ORB.
+fn open_metrics(address: SocketAddr, daemon: &Daemon, service: &EventService) -> Result<Endpoint, Failure> {
+    let (orb, events) = (daemon.orb().clone(), service.metrics());
+    let render = move || {
+        let mut families = Families::default();
+        families.add(&orb.render_metrics(), None);
+        families.add(&events(), None);
+        families.to_string()
+    };
+    Endpoint::open(address, render).map_err(|error| {
+        let kind = match error.kind() {
+            std::io::ErrorKind::AddrInUse => FailureKind::AddressInUse,
+            _ => FailureKind::Failed,
+        };
+        Failure::new(kind, EndpointError { address, error })
+    })
+}
+
+/// The failure to open the endpoint of the metrics.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot show metrics at {address} (--metrics)")]
+struct EndpointError {
+    address: SocketAddr,
+    #[source]
+    error: std::io::Error,
+}
+
+fn check(args: &DaemonArgs) -> Result<(), Failure> {
+    let file = args.data_folder()?.join(STORE_FILE);
+    let (channels, connections) = check_store(&file).map_err(|error| Failure::new(FailureKind::Data, error))?;
+    spandrel_daemon::print(&format!("the store is sound: {channels} channels with {connections} connections\n"))
+}

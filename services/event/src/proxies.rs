@@ -1,0 +1,196 @@
+//! The servants of the proxies of suppliers and consumers.
+
+use spandrel::net::sync::Arc;
+use spandrel::server::{DeferredOperations, DeferringSkeleton, Servant, ServerCall, TakenRequest};
+use spandrel::services::cos_event_channel_admin::proxy_pull_consumer::ConnectPullSupplierError;
+use spandrel::services::cos_event_channel_admin::proxy_pull_supplier::ConnectPullConsumerError;
+use spandrel::services::cos_event_channel_admin::proxy_push_consumer::ConnectPushSupplierError;
+use spandrel::services::cos_event_channel_admin::proxy_push_supplier::ConnectPushConsumerError;
+use spandrel::services::cos_event_channel_admin::{
+    ProxyPullConsumerServant, ProxyPullConsumerSkeleton, ProxyPullSupplierServant, ProxyPullSupplierSkeleton,
+    ProxyPushConsumerServant, ProxyPushConsumerSkeleton, ProxyPushSupplierServant, ProxyPushSupplierSkeleton,
+};
+use spandrel::services::cos_event_comm::pull_supplier::{PullError, TryPullError};
+use spandrel::services::cos_event_comm::push_consumer::PushError;
+use spandrel::services::cos_event_comm::{
+    Disconnected, PullConsumer, PullConsumerServant, PullSupplier, PullSupplierServant, PushConsumer,
+    PushConsumerServant, PushSupplier, PushSupplierServant,
+};
+use spandrel::types::{Any, Interface as _};
+use spandrel::{CompletionStatus, ObjectRef, SystemException};
+
+use crate::channel::{Channel, DisconnectCause, Proxy};
+use crate::delivery::{pull_events, push_events};
+use crate::store::{ConnectionRecord, ProxyKind};
+
+/// A proxy and its channel, as the servant of all four interfaces.
+#[derive(Clone, Debug)]
+pub(crate) struct ProxyServant {
+    channel: Arc<Channel>,
+    proxy: Arc<Proxy>,
+}
+
+/// Creates and activates a proxy.
+pub(crate) fn create_proxy(channel: &Arc<Channel>, kind: ProxyKind) -> Result<ObjectRef, SystemException> {
+    let proxy = channel.add_proxy(kind, None)?;
+    ProxyServant { channel: Arc::clone(channel), proxy }.activate()
+}
+
+/// Creates a proxy of the store, with its connection.
+pub(crate) fn restore_proxy(
+    channel: &Arc<Channel>,
+    number: u64,
+    record: ConnectionRecord,
+) -> Result<(), SystemException> {
+    let proxy = channel.add_proxy(record.kind, Some(number))?;
+    let servant = ProxyServant { channel: Arc::clone(channel), proxy };
+    let peer = record.peer.map(|peer| channel.shared.orb.reference(peer));
+    servant
+        .proxy
+        .connection
+        .connect::<ConnectPushConsumerError>(peer.as_ref(), || Ok(()), || {})
+        .map_err(|error| SystemException::internal(0, CompletionStatus::No).with_detail(move || error.to_string()))?;
+    servant.activate()?;
+    servant.start_task(peer)
+}
+
+impl ProxyServant {
+    fn activate(&self) -> Result<ObjectRef, SystemException> {
+        let servant: Arc<dyn Servant> = match self.proxy.kind {
+            ProxyKind::PushConsumer => Arc::new(ProxyPushConsumerSkeleton::new(self.clone())),
+            ProxyKind::PullConsumer => Arc::new(ProxyPullConsumerSkeleton::new(self.clone())),
+            ProxyKind::PushSupplier => Arc::new(ProxyPushSupplierSkeleton::new(self.clone())),
+            ProxyKind::PullSupplier => Arc::new(DeferringSkeleton::new(
+                ProxyPullSupplierSkeleton::new(self.clone()),
+                WaitingPulls(self.clone()),
+            )),
+        };
+        self.channel.serve(Some(&self.proxy.part()), servant)
+    }
+
+    /// Starts the task that pushes to the peer, or pulls from it.
+    fn start_task(&self, peer: Option<ObjectRef>) -> Result<(), SystemException> {
+        let (channel, proxy) = (Arc::clone(&self.channel), Arc::clone(&self.proxy));
+        let orb = channel.shared.orb.clone();
+        match (self.proxy.kind, peer) {
+            (ProxyKind::PushSupplier, Some(consumer)) => orb.spawn(push_events(channel, proxy, consumer)),
+            (ProxyKind::PullConsumer, Some(supplier)) => orb.spawn(pull_events(channel, proxy, supplier)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Connects a peer, durably, and starts its task.
+    fn connect<E>(&self, peer: Option<&ObjectRef>) -> Result<(), E>
+    where
+        E: From<SystemException> + From<spandrel::services::cos_event_channel_admin::AlreadyConnected>,
+    {
+        let (channel, proxy) = (&self.channel, &self.proxy);
+        let store = || channel.store_connection(proxy, peer);
+        proxy.connection.connect::<E>(peer, store, || channel.forget_connection(proxy))?;
+        Ok(self.start_task(peer.cloned())?)
+    }
+
+    fn disconnect(&self) {
+        self.channel.disconnect(&self.proxy, DisconnectCause::ByPeer);
+    }
+}
+
+/// BAD_PARAM for a nil reference where the standard requires one (Event Service 1.2, 2.3.5 and 2.3.7).
+fn required(peer: Option<&ObjectRef>) -> Result<&ObjectRef, SystemException> {
+    peer.ok_or_else(|| SystemException::bad_param(0, CompletionStatus::No).with_detail("the reference is nil"))
+}
+
+impl PushConsumerServant for ProxyServant {
+    fn push(&self, data: &Any) -> Result<(), PushError> {
+        if !self.proxy.connection.is_connected() {
+            return Err(Disconnected {}.into());
+        }
+        Ok(self.channel.publish(data)?)
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl ProxyPushConsumerServant for ProxyServant {
+    fn connect_push_supplier(&self, push_supplier: Option<&PushSupplier>) -> Result<(), ConnectPushSupplierError> {
+        self.connect(push_supplier.map(|supplier| supplier.as_object()))
+    }
+}
+
+impl PullConsumerServant for ProxyServant {
+    fn disconnect_pull_consumer(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl ProxyPullConsumerServant for ProxyServant {
+    fn connect_pull_supplier(&self, pull_supplier: Option<&PullSupplier>) -> Result<(), ConnectPullSupplierError> {
+        self.connect(Some(required(pull_supplier.map(|supplier| supplier.as_object()))?))
+    }
+}
+
+impl PushSupplierServant for ProxyServant {
+    fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl ProxyPushSupplierServant for ProxyServant {
+    fn connect_push_consumer(&self, push_consumer: Option<&PushConsumer>) -> Result<(), ConnectPushConsumerError> {
+        self.connect(Some(required(push_consumer.map(|consumer| consumer.as_object()))?))
+    }
+}
+
+impl PullSupplierServant for ProxyServant {
+    /// For calls without a deferred reply, which have no thread that may wait: as `try_pull`, and TRANSIENT without an event.
+    fn pull(&self) -> Result<Any, PullError> {
+        let (event, has_event) = self.try_pull()?;
+        if has_event {
+            return Ok(event);
+        }
+        let detail = "there is no event, and a call in the same process cannot wait for one";
+        Err(SystemException::transient(0, CompletionStatus::No).with_detail(detail).into())
+    }
+
+    fn try_pull(&self) -> Result<(Any, bool), TryPullError> {
+        if !self.proxy.connection.is_connected() {
+            return Err(Disconnected {}.into());
+        }
+        let event = self.proxy.queue.take()?;
+        Ok(event.map_or_else(|| (Any::default(), false), |event| (event.value.clone(), true)))
+    }
+
+    fn disconnect_pull_supplier(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl ProxyPullSupplierServant for ProxyServant {
+    fn connect_pull_consumer(&self, pull_consumer: Option<&PullConsumer>) -> Result<(), ConnectPullConsumerError> {
+        self.connect(pull_consumer.map(|consumer| consumer.as_object()))
+    }
+}
+
+/// The operation `pull`, which waits for an event without a thread.
+struct WaitingPulls(ProxyServant);
+
+impl DeferredOperations for WaitingPulls {
+    fn take<'m>(&self, call: ServerCall<'m>) -> Result<TakenRequest<'m>, SystemException> {
+        let proxy = &self.0.proxy;
+        // An unconnected proxy answers by its skeleton.
+        if call.operation() != "pull" || !call.is_response_expected() || !proxy.connection.is_connected() {
+            return Ok(TakenRequest::LeftToSkeleton(call));
+        }
+        let (reply, replied) = call.defer_reply::<Any, PullError>()?;
+        if let Some(ended) = proxy.queue.wait(reply) {
+            self.0.channel.shared.end_pull(ended);
+        }
+        Ok(TakenRequest::Taken(replied))
+    }
+}
