@@ -156,6 +156,20 @@ impl Ssliop {
         self.configurations.reload()
     }
 
+    /// TLS with the present settings of a server, for connections that carry something else than GIOP. It has renewed
+    /// certificates for later connections.
+    ///
+    /// # Errors
+    /// [`SetupError`] without a certificate, or for files that do not match.
+    pub fn server_family(&self) -> Result<Tls<Inet>, SetupError> {
+        let begun = self.configurations.server()?;
+        let limit = self.configurations.read(|options| options.handshake_timeout);
+        let configurations = Arc::clone(&self.configurations);
+        // Fallback settings exist, so this does not fail.
+        let configurations = move || configurations.server().unwrap_or_else(|_| Arc::clone(&begun));
+        Ok(Tls::new(Inet::default()).server_by(configurations).handshake_timeout(limit))
+    }
+
     fn with(self, change: impl FnOnce(&mut Options)) -> Self {
         self.configurations.change(change);
         self
@@ -226,13 +240,8 @@ impl ServerProtocol for Ssliop {
     }
 
     fn listen(&self, endpoint: &Endpoint, settings: &SocketSettings) -> io::Result<Listener> {
-        let begun =
-            self.configurations.server().map_err(|error| endpoint.invalid(spandrel_error::report_in_line(&error)))?;
-        let (clients, limit) = self.configurations.read(|options| (options.clients, options.handshake_timeout));
-        let configurations = Arc::clone(&self.configurations);
-        // Fallback settings exist, so this does not fail.
-        let configurations = move || configurations.server().unwrap_or_else(|_| Arc::clone(&begun));
-        let tls = Tls::new(Inet::default()).server_by(configurations).handshake_timeout(limit);
+        let tls = self.server_family().map_err(|error| endpoint.invalid(spandrel_error::report_in_line(&error)))?;
+        let clients = self.configurations.read(|options| options.clients);
         let (acceptor, hosts) = listen_inet(endpoint, settings)?;
         let Some(&(_, port)) = hosts.first() else {
             return Err(endpoint.invalid("it has no address to publish"));

@@ -1,4 +1,4 @@
-//! The stubs of services in `orb/cos` are the output of this compiler.
+//! The stubs of services in `orb/cos`, and of `orb/bulk`, are the output of this compiler.
 
 use std::fs;
 use std::path::Path;
@@ -13,17 +13,18 @@ fn options() -> Options {
 /// Rewrites the stubs if `UPDATE_GOLDEN` is set.
 #[test]
 fn bundled_stubs_are_up_to_date() {
-    bundled("CosNaming.idl", "cos_naming.rs", &options());
+    bundled("cos", "CosNaming.idl", "cos_naming.rs", &options());
     // `TypeCode` is of the runtime, and nothing else is used of the module CORBA.
     let without_corba = options().external("orb.idl", "crate::corba").expect("a path");
-    bundled("CosPropertyService.idl", "cos_property_service.rs", &without_corba);
-    bundled("CosTrading.idl", "cos_trading.rs", &without_corba);
-    bundled("CosEvent.idl", "cos_event.rs", &options());
+    bundled("cos", "CosPropertyService.idl", "cos_property_service.rs", &without_corba);
+    bundled("cos", "CosTrading.idl", "cos_trading.rs", &without_corba);
+    bundled("cos", "CosEvent.idl", "cos_event.rs", &options());
     let with_events = options().external("CosEvent.idl", "crate").expect("a path");
-    bundled("EventMonitor.idl", "event_monitor.rs", &with_events);
+    bundled("cos", "EventMonitor.idl", "event_monitor.rs", &with_events);
     let with_names = with_events.external("CosNaming.idl", "crate").expect("a path");
-    bundled("EventFactory.idl", "event_factory.rs", &with_names);
-    bundled("ImplementationRepository.idl", "implementation_repository.rs", &options());
+    bundled("cos", "EventFactory.idl", "event_factory.rs", &with_names);
+    bundled("cos", "ImplementationRepository.idl", "implementation_repository.rs", &options());
+    bundled("bulk", "Bulk.idl", "bulk.rs", &options().asynchronous_client(false));
 }
 
 /// The types alone: the operations of all references of the interface repository are 17,000 lines of Rust, and its
@@ -31,11 +32,11 @@ fn bundled_stubs_are_up_to_date() {
 #[test]
 fn bundled_types_of_the_interface_repository_are_up_to_date() {
     let options = options().asynchronous_client(false).sides(Sides::Types);
-    bundled("InterfaceRepository.idl", "interface_repository.rs", &options);
+    bundled("cos", "InterfaceRepository.idl", "interface_repository.rs", &options);
 }
 
-fn bundled(idl: &str, stubs: &str, options: &Options) {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cos");
+fn bundled(package: &str, idl: &str, stubs: &str, options: &Options) {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package);
     let model = match compile(&FrontEndOptions::default(), &package.join("idl").join(idl)) {
         Ok(model) => model,
         Err(diagnostics) => panic!("{diagnostics}"),

@@ -1,0 +1,119 @@
+//! The bulk connection over any of its transports.
+
+use std::{fs::File, io, net::IpAddr, ops::Range, time::Duration};
+
+#[cfg(unix)]
+use spandrel_ipc::unix;
+use spandrel_ipc::{Interest, Transfer, inet, wait_ready};
+
+/// The route of the octets of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Route {
+    /// A TCP connection.
+    Tcp,
+    /// A TLS connection.
+    Tls,
+    /// A connection by UNIX-domain sockets.
+    Unix,
+    /// An open file that was passed over a connection by UNIX-domain sockets.
+    PassedFile,
+    /// Calls over the GIOP connection.
+    Calls,
+}
+
+/// A stream in non-blocking mode.
+#[derive(Debug)]
+pub(crate) enum Channel {
+    Tcp(inet::Stream),
+    #[cfg(unix)]
+    Unix(unix::Stream),
+    #[cfg(feature = "tls")]
+    Tls(Box<spandrel_ssliop::tls::Stream<inet::Stream>>),
+}
+
+/// The verified properties of the peer of a bulk connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ChannelPeer {
+    Tcp(IpAddr),
+    #[cfg_attr(not(unix), allow(dead_code, reason = "there are no such sockets"))]
+    Unix(Option<u32>),
+    #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "there is no TLS"))]
+    Tls(IpAddr, Option<Vec<u8>>),
+}
+
+impl Channel {
+    /// Makes transfers non-blocking.
+    pub(crate) fn prepared(self) -> io::Result<Self> {
+        self.stream().set_nonblocking(true)?;
+        Ok(self)
+    }
+
+    pub(crate) fn stream(&self) -> &dyn Transfer {
+        match self {
+            Self::Tcp(stream) => stream,
+            #[cfg(unix)]
+            Self::Unix(stream) => stream,
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => &**stream,
+        }
+    }
+
+    pub(crate) fn route(&self) -> Route {
+        match self {
+            Self::Tcp(_) => Route::Tcp,
+            #[cfg(unix)]
+            Self::Unix(_) => Route::Unix,
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => Route::Tls,
+        }
+    }
+
+    /// The peer; over TLS after the handshake.
+    pub(crate) fn peer(&self) -> io::Result<ChannelPeer> {
+        Ok(match self {
+            Self::Tcp(stream) => ChannelPeer::Tcp(stream.remote_addr()?.ip().to_canonical()),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Self::Unix(stream) => ChannelPeer::Unix(Some(stream.peer_credentials()?.uid)),
+            #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+            Self::Unix(_) => ChannelPeer::Unix(None),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => {
+                let certificate = stream.with_peer_certificates(|chain| chain.first().map(|it| it.to_vec()));
+                ChannelPeer::Tls(stream.inner().remote_addr()?.ip().to_canonical(), certificate.flatten())
+            }
+        })
+    }
+
+    /// Whether the kernel can send files on it.
+    pub(crate) fn sends_files(&self) -> bool {
+        match self {
+            Self::Tcp(_) => true,
+            #[cfg(unix)]
+            Self::Unix(_) => true,
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => false,
+        }
+    }
+
+    /// Sends some octets of the range by the kernel, and returns their number.
+    pub(crate) fn try_send_file(&self, file: &File, range: Range<u64>) -> io::Result<u64> {
+        let all = range.end - range.start;
+        let result = match self {
+            Self::Tcp(stream) => stream.send_file(file, range),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.send_file(file, range),
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => return Err(io::ErrorKind::Unsupported.into()),
+        };
+        match result {
+            Ok(()) => Ok(all),
+            Err(error) if error.transferred > 0 => Ok(error.transferred as u64),
+            Err(error) => Err(error.cause),
+        }
+    }
+
+    pub(crate) fn wait(&self, interest: Interest, limit: Duration) -> io::Result<Interest> {
+        wait_ready(self.stream(), interest, Some(limit))
+    }
+}

@@ -1,0 +1,36 @@
+//! Limits of the offering side.
+
+use std::time::Duration;
+
+/// The limits of the offering side.
+#[derive(Clone, Copy, Debug)]
+pub struct BulkLimits {
+    /// The most offers at a time, waiting, running or just ended (default 1,024).
+    pub offers: usize,
+    /// The most bulk connections at a time, each with a thread (default 64).
+    pub connections: usize,
+    /// The time for a TLS handshake and the greeting of a connection (default 10 s).
+    pub greeting: Duration,
+    /// The longest time without progress in a connection (default 30 s).
+    pub idle: Duration,
+    /// The time of one connection (default an hour).
+    pub total: Duration,
+    /// The time for which an offer is valid, without a connection (default 60 s).
+    pub valid_for: Duration,
+    /// The most octets of one upload (default 1 TiB).
+    pub upload: u64,
+}
+
+impl Default for BulkLimits {
+    fn default() -> Self {
+        Self {
+            offers: 1024,
+            connections: 64,
+            greeting: Duration::from_secs(10),
+            idle: Duration::from_secs(30),
+            total: Duration::from_secs(3600),
+            valid_for: Duration::from_secs(60),
+            upload: 1 << 40,
+        }
+    }
+}

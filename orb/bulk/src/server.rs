@@ -1,0 +1,517 @@
+//! The offering side: endpoints, tokens and the transfers behind them.
+
+use std::{collections::HashMap, fmt, io, path::PathBuf, sync::atomic::Ordering, time::Duration};
+
+use spandrel_ipc::{Accept, inet};
+use spandrel_poa::Poa;
+use spandrel_sync::{
+    Arc, Mutex, Weak,
+    atomic::{AtomicU64, AtomicUsize},
+    thread,
+    time::Deadline,
+};
+
+use crate::{
+    bulk::{Direction, Failed, FailureCode, Offer, StreamEnd, Ticket},
+    channel::Channel,
+    endpoint::Endpoint,
+    error::{BulkError, Party},
+    flow::{Conversation, Outcome, Pace, Reception},
+    limits::BulkLimits,
+    peer::{OfferedTo, PeerBinding, address_for_caller},
+    sink::Sink,
+    source::Source,
+    stream_end::{Offering, Servant},
+    token::new_token,
+    transfer::{Flow, Transfer, refused},
+    wire::{ErrorCode, Greeting, Token},
+};
+
+/// Counters of the offering side since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BulkStatistics {
+    /// Bulk connections that were accepted.
+    pub accepted: u64,
+    /// Greetings with a token that is unknown, used, expired or bound to another peer.
+    pub refused_tokens: u64,
+    /// Connections without a whole greeting of this protocol within the time.
+    pub bad_greetings: u64,
+    /// Connections beyond the limit.
+    pub refused_connections: u64,
+    /// Transfers that were offered.
+    pub offered: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    accepted: AtomicU64,
+    refused_tokens: AtomicU64,
+    bad_greetings: AtomicU64,
+    refused_connections: AtomicU64,
+    offered: AtomicU64,
+}
+
+/// Settings of a [`BulkServer`].
+#[derive(Debug)]
+pub struct BulkServerBuilder {
+    poa: Poa,
+    limits: BulkLimits,
+    tcp: Option<inet::Addr>,
+    host: Option<String>,
+    unix: Option<PathBuf>,
+    #[cfg(feature = "tls")]
+    tls: Option<(inet::Addr, spandrel_ssliop::Ssliop)>,
+}
+
+impl BulkServerBuilder {
+    /// Sets the limits.
+    #[must_use]
+    pub fn limits(mut self, limits: BulkLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Listens for TCP connections at this address; port 0 is chosen by the system.
+    #[must_use]
+    pub fn tcp(mut self, addr: inet::Addr) -> Self {
+        self.tcp = Some(addr);
+        self
+    }
+
+    /// Offers endpoints at this host, in place of the address by which the sender of the request has reached this side.
+    #[must_use]
+    pub fn host(mut self, host: &str) -> Self {
+        self.host = Some(host.to_owned());
+        self
+    }
+
+    /// Listens at a UNIX-domain socket, for the processes of this user on this machine.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn unix(mut self, path: impl Into<PathBuf>) -> Self {
+        self.unix = Some(path.into());
+        self
+    }
+
+    /// Listens for TLS connections, with the certificate and the authorities of this protocol.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, addr: inet::Addr, ssliop: &spandrel_ssliop::Ssliop) -> Self {
+        self.tls = Some((addr, ssliop.clone()));
+        self
+    }
+
+    /// Opens the endpoints. Without any, offers are taken by calls alone.
+    ///
+    /// # Errors
+    /// The errors of listening.
+    pub fn open(self) -> io::Result<BulkServer> {
+        let inner = Arc::new(Inner {
+            poa: self.poa,
+            limits: self.limits,
+            host: self.host,
+            registry: Mutex::new(Registry::default()),
+            endpoints: Mutex::new(Vec::new()),
+            connections: AtomicUsize::new(0),
+            counters: Counters::default(),
+        });
+        let mut server = BulkServer { inner, listeners: Vec::new() };
+        #[cfg(unix)]
+        if let Some(path) = self.unix {
+            let path = std::path::absolute(path)?;
+            let options = spandrel_ipc::unix::AcceptorOptions::default().mode(0o600);
+            let addr = spandrel_ipc::unix::Addr::path(&path)?;
+            let acceptor = spandrel_ipc::unix::Acceptor::open_with(&addr, &options)?;
+            server.listen(acceptor, Channel::Unix, |_| Endpoint::Unix(path.clone()))?;
+        }
+        if let Some(addr) = self.tcp {
+            let acceptor = inet::Acceptor::open(&addr)?;
+            server.listen(acceptor, Channel::Tcp, |bound| Endpoint::Tcp(bound.host(), bound.port()))?;
+        }
+        #[cfg(feature = "tls")]
+        if let Some((addr, ssliop)) = self.tls {
+            let family = ssliop.server_family().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            let acceptor = spandrel_ipc::Family::open(&family.handshake_timeout(server.inner.limits.greeting), &addr)?;
+            let channel = |stream| Channel::Tls(Box::new(stream));
+            server.listen(acceptor, channel, |bound| Endpoint::Tls(bound.host(), bound.port()))?;
+        }
+        Ok(server)
+    }
+}
+
+/// The side that offers ends of streams. Dropping it cancels its transfers.
+///
+/// ```no_run
+/// # mod spandrel { pub use spandrel_orb::*; pub use spandrel_poa::Poa; pub use spandrel_bulk as bulk; }
+/// use spandrel::bulk::{BulkServer, FileSource, OfferedTo, bulk::Offer};
+/// # fn example(poa: &spandrel::Poa) -> Result<Offer, Box<dyn std::error::Error>> {
+/// let server = BulkServer::builder(poa).tcp("0.0.0.0:7100".parse()?).open()?;
+/// // In an operation that returns a `Bulk::Offer`:
+/// let (offer, _transfer) = server.offer_source(FileSource::open("scan.raw")?, &OfferedTo::Caller)?;
+/// # Ok(offer)
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct BulkServer {
+    inner: Arc<Inner>,
+    listeners: Vec<Listening>,
+}
+
+/// An open endpoint with its thread.
+struct Listening {
+    close: Box<dyn Fn() + Send + Sync>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listening").finish_non_exhaustive()
+    }
+}
+
+/// A transfer that this side has offered.
+#[derive(Clone)]
+pub struct OfferedTransfer(Arc<Transfer>);
+
+impl OfferedTransfer {
+    /// Waits for its end, at most for this time; `None` if it goes on.
+    #[must_use]
+    pub fn wait(&self, limit: Duration) -> Option<Result<Outcome, Arc<BulkError>>> {
+        self.0.wait(limit)
+    }
+
+    /// The octets that have been sent or received.
+    #[must_use]
+    pub fn octets(&self) -> u64 {
+        self.0.progress().octets
+    }
+
+    /// Ends it. The other party gets the reason.
+    pub fn cancel(&self, reason: &str) {
+        self.0.cancel(Party::Own, reason);
+    }
+}
+
+impl fmt::Debug for OfferedTransfer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OfferedTransfer").field("octets", &self.octets()).finish_non_exhaustive()
+    }
+}
+
+struct Inner {
+    poa: Poa,
+    limits: BulkLimits,
+    host: Option<String>,
+    registry: Mutex<Registry>,
+    endpoints: Mutex<Vec<Endpoint>>,
+    connections: AtomicUsize,
+    counters: Counters,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// The transfers by number, and the tokens that open connections to them: at most one for each.
+#[derive(Default)]
+struct Registry {
+    next: u64,
+    transfers: HashMap<u64, Entry>,
+    tokens: HashMap<Token, u64>,
+    is_closed: bool,
+}
+
+struct Entry {
+    transfer: Arc<Transfer>,
+    token: Token,
+    control: Option<StreamEnd>,
+}
+
+impl BulkServer {
+    /// Settings of a server whose stream ends are objects of this adapter.
+    #[must_use]
+    pub fn builder(poa: &Poa) -> BulkServerBuilder {
+        BulkServerBuilder {
+            poa: poa.clone(),
+            limits: BulkLimits::default(),
+            tcp: None,
+            host: None,
+            unix: None,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
+    /// Offers octets to a party.
+    ///
+    /// # Errors
+    /// [`BulkError::TooMany`]; the errors of activating an object.
+    pub fn offer_source(
+        &self,
+        source: impl Source + 'static,
+        party: &OfferedTo,
+    ) -> Result<(Offer, OfferedTransfer), BulkError> {
+        self.offer(Flow::Sending(Box::new(source), None), party)
+    }
+
+    /// Offers to take octets from a party.
+    ///
+    /// # Errors
+    /// As [`offer_source`](Self::offer_source).
+    pub fn offer_sink(
+        &self,
+        sink: impl Sink + 'static,
+        party: &OfferedTo,
+    ) -> Result<(Offer, OfferedTransfer), BulkError> {
+        self.offer(Flow::Receiving(Reception::new(Box::new(sink), self.inner.limits.upload)), party)
+    }
+
+    fn offer(&self, flow: Flow, party: &OfferedTo) -> Result<(Offer, OfferedTransfer), BulkError> {
+        let inner = &self.inner;
+        inner.remove_expired();
+        let binding = PeerBinding::new(party);
+        let at = inner.endpoints_for(&binding);
+        let transfer = Arc::new(Transfer::new(flow, binding, inner.limits));
+        let token = new_token()?;
+        let number = inner.enter(&transfer, token)?;
+        let offering: Arc<dyn Offering> = Arc::<Inner>::clone(inner);
+        let servant = Servant::new(Arc::clone(&transfer), Arc::downgrade(&offering), number);
+        let control: StreamEnd = inner.poa.serve(servant).inspect_err(|_| inner.remove(number))?;
+        if let Some(entry) = inner.registry.lock().transfers.get_mut(&number) {
+            entry.control = Some(control.clone());
+        }
+        inner.counters.offered.fetch_add(1, Ordering::Relaxed);
+        let valid_for = u32::try_from(inner.limits.valid_for.as_millis()).unwrap_or(u32::MAX);
+        let (way, length) = (transfer.way(), transfer.length());
+        let offer = Offer { secret: token.0, way, length, valid_for, at, control: Some(control) };
+        Ok((offer, OfferedTransfer(transfer)))
+    }
+
+    /// The counters of this side.
+    #[must_use]
+    pub fn statistics(&self) -> BulkStatistics {
+        let Counters { accepted, refused_tokens, bad_greetings, refused_connections, offered } = &self.inner.counters;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        BulkStatistics {
+            accepted: load(accepted),
+            refused_tokens: load(refused_tokens),
+            bad_greetings: load(bad_greetings),
+            refused_connections: load(refused_connections),
+            offered: load(offered),
+        }
+    }
+
+    fn listen<A: Accept>(
+        &mut self,
+        acceptor: A,
+        channel: fn(A::Stream) -> Channel,
+        endpoint: impl FnOnce(A::Addr) -> Endpoint,
+    ) -> io::Result<()> {
+        self.inner.endpoints.lock().push(endpoint(acceptor.local_addr()?));
+        let acceptor = Arc::new(acceptor);
+        let (inner, accepting) = (Arc::downgrade(&self.inner), Arc::clone(&acceptor));
+        let thread = thread::Builder::new()
+            .name("spandrel-bulk".into())
+            .spawn(move || accept_connections(&inner, &*accepting, channel))?;
+        let close = Box::new(move || _ = acceptor.shutdown());
+        self.listeners.push(Listening { close, thread: Some(thread) });
+        Ok(())
+    }
+}
+
+impl Drop for BulkServer {
+    fn drop(&mut self) {
+        for listener in &mut self.listeners {
+            (listener.close)();
+            if let Some(thread) = listener.thread.take() {
+                _ = thread.join();
+            }
+        }
+        let transfers = {
+            let mut registry = self.inner.registry.lock();
+            registry.is_closed = true;
+            registry.tokens.clear();
+            std::mem::take(&mut registry.transfers)
+        };
+        for entry in transfers.into_values() {
+            entry.transfer.cancel(Party::Own, "the offering side has ended");
+            self.inner.deactivate(entry.control);
+        }
+    }
+}
+
+/// Accepts until the endpoint is shut down.
+fn accept_connections<A: Accept>(inner: &Weak<Inner>, acceptor: &A, channel: fn(A::Stream) -> Channel) {
+    loop {
+        match acceptor.accept() {
+            Ok((stream, _)) => {
+                let Some(inner) = inner.upgrade() else { return };
+                inner.start(channel(stream));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => return,
+            Err(error) => {
+                tracing::warn!(%error, "a bulk connection could not be accepted");
+                thread::park_timeout(Duration::from_millis(10)); // such as for want of memory
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Serves a connection in a thread of its own, unless there are too many.
+    fn start(self: Arc<Self>, channel: Channel) {
+        self.counters.accepted.fetch_add(1, Ordering::Relaxed);
+        if self.connections.fetch_add(1, Ordering::Relaxed) >= self.limits.connections {
+            self.connections.fetch_sub(1, Ordering::Relaxed);
+            self.counters.refused_connections.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let slot = ConnectionSlot(self);
+        let serve = move || slot.0.serve(channel);
+        if let Err(error) = thread::Builder::new().name("spandrel-bulk".into()).spawn(serve) {
+            tracing::warn!(%error, "a bulk connection was closed, because it could get no thread");
+        }
+    }
+
+    fn serve(&self, channel: Channel) {
+        let Ok(channel) = channel.prepared() else { return };
+        let no_stop = || None;
+        let deadline = Deadline::after(self.limits.greeting);
+        let pace = Pace { deadline, idle: self.limits.greeting, stop: &no_stop, progress: &|_| {} };
+        let mut conversation = Conversation::new(&channel, &pace);
+        let greeting = match conversation.receive_greeting() {
+            Ok(greeting) => greeting,
+            Err(error) => {
+                self.counters.bad_greetings.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(%error, "a bulk connection brought no greeting");
+                if matches!(error, BulkError::Wire(_)) {
+                    conversation.refuse(ErrorCode::Protocol, &error.to_string());
+                }
+                return;
+            }
+        };
+        match self.redeem(&greeting, &channel) {
+            Some(transfer) => transfer.serve(&channel, greeting.offset, greeting.takes_files),
+            None => {
+                self.counters.refused_tokens.fetch_add(1, Ordering::Relaxed);
+                conversation.refuse(ErrorCode::Token, "the token is unknown, used, expired, or of another peer");
+            }
+        }
+    }
+
+    /// The transfer of a token, which is used by that. A peer to which it does not belong leaves it as it is.
+    fn redeem(&self, greeting: &Greeting, channel: &Channel) -> Option<Arc<Transfer>> {
+        self.remove_expired();
+        let peer = channel.peer().ok()?;
+        let mut registry = self.registry.lock();
+        let number = *registry.tokens.get(&greeting.token)?;
+        let transfer = &registry.transfers.get(&number)?.transfer;
+        if !transfer.binding.admits(&peer) || transfer.peer_role() != greeting.role {
+            return None;
+        }
+        let transfer = Arc::clone(transfer);
+        registry.tokens.remove(&greeting.token);
+        Some(transfer)
+    }
+
+    fn enter(&self, transfer: &Arc<Transfer>, token: Token) -> Result<u64, BulkError> {
+        let mut registry = self.registry.lock();
+        if registry.transfers.len() >= self.limits.offers {
+            return Err(BulkError::TooMany(self.limits.offers));
+        }
+        let number = registry.next;
+        registry.next += 1;
+        registry.tokens.insert(token, number);
+        registry.transfers.insert(number, Entry { transfer: Arc::clone(transfer), token, control: None });
+        Ok(number)
+    }
+
+    fn endpoints_for(&self, party: &PeerBinding) -> crate::bulk::Endpoints {
+        let host = self.host.clone().or_else(|| address_for_caller().map(|ip| ip.to_string()));
+        let endpoints = self.endpoints.lock();
+        let texts = endpoints.iter().filter_map(|endpoint| party.may_use(endpoint, host.as_deref()));
+        let texts: Vec<String> = texts.map(|endpoint| endpoint.to_string()).collect();
+        texts.try_into().unwrap_or_default() // there are three kinds
+    }
+
+    /// Ends the offers whose time is over. Ended transfers are kept for that time, so that a party that resumes them is
+    /// told how they ended.
+    fn remove_expired(&self) {
+        let expired: Vec<u64> = {
+            let registry = self.registry.lock();
+            let expired = registry.transfers.iter().filter(|(_, entry)| entry.transfer.has_expired());
+            expired.map(|(number, _)| *number).collect()
+        };
+        expired.into_iter().for_each(|number| self.remove(number));
+    }
+
+    fn remove(&self, number: u64) {
+        let entry = {
+            let mut registry = self.registry.lock();
+            let entry = registry.transfers.remove(&number);
+            if let Some(entry) = &entry {
+                registry.tokens.remove(&entry.token);
+            }
+            entry
+        };
+        if let Some(entry) = entry {
+            entry.transfer.cancel(Party::Own, "the offer has expired");
+            self.deactivate(entry.control);
+        }
+    }
+
+    fn deactivate(&self, control: Option<StreamEnd>) {
+        if let Some(control) = control {
+            _ = self.poa.deactivate(control.as_object()); // the adapter may have ended
+        }
+    }
+}
+
+impl Offering for Inner {
+    fn renew(&self, number: u64, transfer: &Transfer) -> Result<Ticket, Failed> {
+        let offset = transfer.cut()?;
+        let token = new_token().map_err(|error| refused(FailureCode::Storage, &error.to_string()))?;
+        let mut registry = self.registry.lock();
+        let Some(entry) = registry.transfers.get_mut(&number) else {
+            return Err(refused(FailureCode::Cancelled, "the offer has expired"));
+        };
+        let old = std::mem::replace(&mut entry.token, token);
+        registry.tokens.remove(&old);
+        registry.tokens.insert(token, number);
+        let offset = if transfer.way() == Direction::Upload { offset } else { 0 };
+        Ok(Ticket { secret: token.0, offset })
+    }
+
+    fn call(
+        self: Arc<Self>,
+        transfer: Arc<Transfer>,
+        connect: &dyn Fn() -> io::Result<Channel>,
+        token: Token,
+    ) -> Result<(), Failed> {
+        let unreachable = |error: io::Error| refused(FailureCode::Unreachable, &error.to_string());
+        if self.connections.fetch_add(1, Ordering::Relaxed) >= self.limits.connections {
+            self.connections.fetch_sub(1, Ordering::Relaxed);
+            self.counters.refused_connections.fetch_add(1, Ordering::Relaxed);
+            return Err(refused(FailureCode::Busy, "there are too many bulk connections"));
+        }
+        let slot = ConnectionSlot(self);
+        let channel = connect().and_then(Channel::prepared).map_err(unreachable)?;
+        let run = move || {
+            transfer.call(&channel, token);
+            drop(slot);
+        };
+        thread::Builder::new().name("spandrel-bulk".into()).spawn(run).map(drop).map_err(unreachable)
+    }
+}
+
+/// A place among the connections, until it is dropped.
+struct ConnectionSlot(Arc<Inner>);
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}

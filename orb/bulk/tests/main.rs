@@ -1,0 +1,4 @@
+//! Bulk transfers between two ORBs of one process, with foreign parties, and with hostile ones.
+
+mod parties;
+mod transfers;
