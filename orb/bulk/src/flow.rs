@@ -507,9 +507,10 @@ impl<'a> Conversation<'a> {
     /// Sends the last octets, and reads what still comes for a short time: a socket that is closed with unread octets
     /// takes back what it has sent.
     fn part(&mut self, octets: &[u8]) {
-        let deadline = Deadline::after(FAREWELL);
+        let limit = FAREWELL.min(self.pace.idle);
+        let deadline = Deadline::after(limit);
         let stream = self.channel.stream();
-        if stream.send_n_within(octets, FAREWELL).is_err() || stream.close_writer().is_err() {
+        if stream.send_n_within(octets, limit).is_err() || stream.close_writer().is_err() {
             return;
         }
         let mut buffer = vec![0; BUFFER];

@@ -127,14 +127,14 @@ impl BulkServerBuilder {
         }
         if let Some(addr) = self.tcp {
             let acceptor = inet::Acceptor::open(&addr)?;
-            server.listen(acceptor, Channel::Tcp, |bound| Endpoint::Tcp(bound.host(), bound.port()))?;
+            server.listen(acceptor, Channel::Tcp, |bound| Endpoint::Tcp(reachable(&bound), bound.port()))?;
         }
         #[cfg(feature = "tls")]
         if let Some((addr, ssliop)) = self.tls {
             let family = ssliop.server_family().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
             let acceptor = spandrel_ipc::Family::open(&family.handshake_timeout(server.inner.limits.greeting), &addr)?;
             let channel = |stream| Channel::Tls(Box::new(stream));
-            server.listen(acceptor, channel, |bound| Endpoint::Tls(bound.host(), bound.port()))?;
+            server.listen(acceptor, channel, |bound| Endpoint::Tls(reachable(&bound), bound.port()))?;
         }
         Ok(server)
     }
@@ -341,6 +341,11 @@ impl Drop for BulkServer {
             self.inner.deactivate(entry.control);
         }
     }
+}
+
+/// The host at which an endpoint is offered where nothing else is known: that of its address, or the name of this machine.
+fn reachable(bound: &inet::Addr) -> String {
+    if bound.ip().is_unspecified() { spandrel_transport::host_name() } else { bound.host() }
 }
 
 /// Accepts until the endpoint is shut down.

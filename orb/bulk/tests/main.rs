@@ -1,4 +1,6 @@
 //! Bulk transfers between two ORBs of one process, with foreign parties, and with hostile ones.
 
+mod hostile;
 mod parties;
+mod routes;
 mod transfers;

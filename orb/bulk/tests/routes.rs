@@ -1,0 +1,140 @@
+//! The choice of the route: UNIX-domain sockets, the other party's connection, calls.
+
+use std::fs;
+
+use spandrel_bulk::{
+    BulkClient, BulkError, FileSource, Route, Source,
+    bulk::{FailedError, FailureCode, Offer, StreamEnd},
+};
+use spandrel_ipc::inet;
+use spandrel_test_support::{TEST_TIMEOUT, pattern};
+
+use crate::{
+    parties::{Parties, loopback, parties_with},
+    transfers::Shared,
+};
+
+/// Transfers in both directions, and the route of them.
+fn route_of(parties: &Parties, client: &BulkClient, octets: usize) -> Route {
+    let data = pattern(octets);
+    let (offer, transfer) = parties.download(data.clone());
+    let mut received = Vec::new();
+    let down = client.receive(&offer, &mut received).unwrap();
+    assert!(received == data && down.is_verified);
+    assert!(transfer.wait(TEST_TIMEOUT).unwrap().unwrap().octets == octets as u64);
+    let sink = Shared::default();
+    let (offer, transfer) = parties.upload(sink.clone());
+    let up = client.send(&offer, &data).unwrap();
+    assert!(sink.whole().unwrap() == data);
+    assert!(transfer.wait(TEST_TIMEOUT).unwrap().unwrap().octets == octets as u64);
+    assert_eq!((down.route, down.checksum), (up.route, up.checksum));
+    up.route
+}
+
+#[test]
+fn calls_carry_the_octets_if_neither_party_reaches_the_other() {
+    let parties = parties_with(|builder| builder);
+    for octets in [0, 1, 10_000, 10_001] {
+        assert_eq!(route_of(&parties, &BulkClient::default().part(1_000), octets), Route::Calls);
+    }
+    let (offer, _) = parties.download(vec![1]);
+    let error = BulkClient::default().calls(false).receive(&offer, &mut Vec::new()).unwrap_err();
+    assert!(matches!(error, BulkError::Unreachable(_)), "{error:?}");
+
+    // An endpoint that cannot be reached is the same.
+    let (offer, _) = parties.download(pattern(5));
+    let closed = format!("tcp://127.0.0.1:{}", spandrel_test_support::free_port());
+    let at = vec!["quic://127.0.0.1:1".to_owned(), "unix:/nonexistent/socket".to_owned(), closed].try_into().unwrap();
+    let mut received = Vec::new();
+    let outcome = BulkClient::default().receive(&Offer { at, ..offer }, &mut received).unwrap();
+    assert_eq!((outcome.route, received), (Route::Calls, pattern(5)));
+}
+
+#[test]
+fn parts_are_read_and_written_where_the_octets_go_on() {
+    let parties = parties_with(|builder| builder);
+    let data = pattern(100);
+    let control = |offer: Offer| -> StreamEnd { offer.control.unwrap() };
+    let down = control(parties.download(data.clone()).0);
+    let first = down.read(0, 40).unwrap();
+    assert_eq!((&first.data[..], first.is_last, first.has_checksum), (&data[..40], false, false));
+    assert_eq!(down.read(40, 40).unwrap().data[..], data[40..80]);
+    let again = down.read(40, 90).unwrap();
+    assert_eq!(&again.data[..], &data[40..], "a part whose reply was lost is read again");
+    assert_eq!((again.is_last, again.checksum), (true, crc32fast::hash(&data)));
+    let code =
+        |error: FailedError| if let FailedError::Failed(failed) = error { failed.code } else { panic!("{error:?}") };
+    assert_eq!(code(down.read(101, 1).unwrap_err()), FailureCode::BadOffset);
+    assert_eq!(code(down.write(0, &Default::default()).unwrap_err()), FailureCode::WrongDirection);
+    assert!(!down.read(50, 100).unwrap().has_checksum, "not all octets before it were read");
+    assert_eq!(code(down.finish(99, 0).unwrap_err()), FailureCode::Corrupt);
+
+    let sink = Shared::default();
+    let (offer, transfer) = parties.upload(sink.clone());
+    let up = control(offer);
+    up.write(0, &data[..60].to_vec().try_into().unwrap()).unwrap();
+    assert_eq!(code(up.write(0, &data[..60].to_vec().try_into().unwrap()).unwrap_err()), FailureCode::BadOffset);
+    assert_eq!(code(up.read(0, 1).unwrap_err()), FailureCode::WrongDirection);
+    assert_eq!(up.state().unwrap().octets, 60);
+    assert_eq!(code(up.finish(60, 1).unwrap_err()), FailureCode::Corrupt);
+    assert!(transfer.wait(TEST_TIMEOUT).unwrap().is_err() && sink.whole().is_none());
+    assert_eq!(code(up.write(60, &Default::default()).unwrap_err()), FailureCode::Corrupt);
+}
+
+#[test]
+fn the_offering_party_opens_the_connection_if_the_other_one_listens() {
+    let parties = parties_with(|builder| builder);
+    let listening = BulkClient::default().listen(inet::Addr::loopback(0)).calls(false);
+    assert_eq!(route_of(&parties, &listening, 3 << 20), Route::Tcp);
+    let calls = BulkClient::default().dials(false);
+    assert_eq!(route_of(&parties, &calls, 10), Route::Calls);
+
+    // It connects to the caller alone.
+    let (offer, _) = parties.download(vec![1]);
+    let control = offer.control.unwrap();
+    for at in
+        ["tcp://203.0.113.5:80", "tcp://127.0.0.2:80", "tcp://localhost:80", "unix:/run/docker.sock", "http://a:1"]
+    {
+        let at = vec![at.to_owned()].try_into().unwrap();
+        let FailedError::Failed(failed) = control.dial(&at, &[0; 32]).unwrap_err() else { panic!() };
+        assert_eq!(failed.code, FailureCode::Unreachable, "{at:?}: {}", failed.reason);
+        assert!(failed.reason.contains("127.0.0.1"), "{}", failed.reason);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_is_passed_open_over_a_unix_domain_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bulk");
+    let parties = parties_with(|builder| builder.unix(&path).tcp(inet::Addr::loopback(0)));
+    assert_eq!(route_of(&parties, &BulkClient::default().calls(false), 3 << 20), Route::Unix);
+
+    let data = pattern(2 << 20);
+    fs::write(folder.path().join("file"), &data).unwrap();
+    for (takes_files, route) in [(true, Route::PassedFile), (false, Route::Unix)] {
+        let source = FileSource::open(folder.path().join("file")).unwrap().with_checksum(crc32fast::hash(&data));
+        assert_eq!(source.length(), Some(2 << 20));
+        let (offer, transfer) = parties.download(source);
+        assert_eq!(offer.at[0], format!("unix:{}", path.display()));
+        let mut received = Vec::new();
+        let client = BulkClient::default().calls(false).takes_files(takes_files);
+        let outcome = client.receive(&offer, &mut received).unwrap();
+        assert!(received == data);
+        assert_eq!((outcome.route, outcome.is_verified), (route, true));
+        assert_eq!(transfer.wait(TEST_TIMEOUT).unwrap().unwrap(), outcome);
+    }
+    // A party on another machine is not offered the socket.
+    let far = parties.bulk.offer_source(vec![1], &spandrel_bulk::OfferedTo::Host([203, 0, 113, 5].into())).unwrap().0;
+    assert!(far.at.iter().all(|text| text.starts_with("tcp://")), "{:?}", far.at);
+}
+
+#[test]
+fn a_wildcard_address_is_not_offered_as_it_is() {
+    let parties = parties_with(|builder| builder.tcp("0.0.0.0:0".parse().unwrap()).host("archive.example"));
+    let at = parties.bulk.offer_source(vec![1], &loopback()).unwrap().0.at;
+    assert!(at[0].starts_with("tcp://archive.example:"), "{at:?}");
+    let parties = parties_with(|builder| builder.tcp("0.0.0.0:0".parse().unwrap()));
+    let at = parties.bulk.offer_source(vec![1], &loopback()).unwrap().0.at;
+    assert!(!at[0].starts_with("tcp://0.0.0.0:"), "{at:?}");
+}
