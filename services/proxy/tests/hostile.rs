@@ -179,3 +179,45 @@ fn requests_of_one_connection_follow_each_other() {
     assert_eq!(answers.matches("HTTP/1.1 200").count(), 20, "{answers}");
     assert_eq!(fixture.account.state.lock().unwrap().balance, 20);
 }
+
+/// RFC 9112, 9.3 and 9.6: a request behind a refused one is served, or the response to that one announces the end.
+#[test]
+fn a_request_behind_a_refused_one_is_served_or_the_connection_closes() {
+    let fixture = impatient();
+    let exchange = |head: &str, body: &str| {
+        let next = format!("GET /Bank/alice/owner HTTP/1.1\r\nHost: test\r\n{AUTHORIZATION}Connection: close\r\n\r\n");
+        let mut stream = fixture.connect();
+        // The server may close the connection while the body is sent.
+        _ = stream.write_all(format!("{head}\r\n{body}{next}").as_bytes());
+        let mut answers = Vec::new();
+        _ = stream.read_to_end(&mut answers);
+        String::from_utf8(answers).unwrap()
+    };
+    let head = |target: &str, fields: &str| format!("POST {target} HTTP/1.1\r\nHost: test\r\n{fields}");
+    for (target, fields, status) in [
+        ("/Bank/alice/deposit", "", 401),
+        ("/healthz", "", 405),
+        ("/Bank/nobody/deposit", AUTHORIZATION, 404),
+        (
+            "/Bank/alice/deposit",
+            &format!("{AUTHORIZATION}Content-Type: application/json\r\nContent-Encoding: gzip\r\n"),
+            415,
+        ),
+    ] {
+        for octets in [0, 5, 3000, 600_000] {
+            let body = "x".repeat(octets);
+            let answers = exchange(&head(target, &format!("{fields}Content-Length: {octets}\r\n")), &body);
+            assert!(answers.starts_with(&format!("HTTP/1.1 {status} ")), "{target} {octets}: {answers}");
+            assert_eq!(answers.matches("HTTP/1.1 200 ").count(), 1, "{target} {octets}: {answers}");
+        }
+        let chunks =
+            exchange(&head(target, &format!("{fields}Transfer-Encoding: chunked\r\n")), "3\r\nxxx\r\n0\r\n\r\n");
+        assert_eq!(chunks.matches("HTTP/1.1 200 ").count(), 1, "{chunks}");
+        // Too long to be dropped, or not sent without an invitation.
+        for fields in ["Content-Length: 99999999\r\n", "Expect: 100-continue\r\nContent-Length: 5\r\n"] {
+            let answers = exchange(&head(target, fields), "");
+            assert!(answers.contains("\r\nconnection: close\r\n"), "{target}: {answers}");
+            assert_eq!(answers.matches("HTTP/1.1 ").count(), 1, "{answers}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 //! Connections and the headers of requests are bounded in number, size and time ([`HttpLimits`]). Routers bound bodies.
 
 mod authentication;
+mod lent_body;
 mod origin;
 mod server;
 

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use axum::Router;
-use axum::body::Body;
-use axum::http::header::HOST;
+use axum::http::header::{CONNECTION, HOST, HeaderValue};
 use axum::http::uri::Authority;
 use axum::http::{StatusCode, Version};
 use axum::response::IntoResponse as _;
@@ -28,6 +27,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
+use super::lent_body::lend_body;
 use crate::problem::Problem;
 
 /// The limits of a server.
@@ -239,10 +239,18 @@ impl Connections {
             request.extensions_mut().insert(peer.clone());
             let router = router.clone();
             async move {
-                match refusal {
+                let (request, unread) = lend_body(request);
+                let response = match refusal {
                     Some(problem) => Ok(problem.into_response()),
-                    None => router.oneshot(request.map(Body::new)).await,
-                }
+                    None => router.oneshot(request).await,
+                };
+                let has_next = unread.discard().await;
+                response.map(|mut response| {
+                    if !has_next {
+                        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                    }
+                    response
+                })
             }
         });
         let mut http = hyper::server::conn::http1::Builder::new();
