@@ -156,7 +156,9 @@ impl Site {
             Some(nth) => Ok(sites.swap_remove(nth)),
             None => {
                 let name = excerpt(name);
-                let hint = did_you_mean(&name.to_string(), sites.iter().map(|site| &*site.name));
+                let names = || sites.iter().map(|site| &*site.name);
+                let hint = Some(did_you_mean(&name.to_string(), names())).filter(|hint| !hint.is_empty());
+                let hint = hint.unwrap_or_else(|| listed(names()));
                 Err(SiteError::of_file(file, format!("it has no site `{name}`{hint}")))
             }
         }
@@ -265,6 +267,18 @@ fn did_you_mean<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> St
     let equal = candidates.iter().copied().find(|candidate| *candidate == name);
     let hint = |best: &str| format!(": did you mean `{}`?", excerpt(best));
     equal.or_else(|| closest(name, candidates)).map_or_else(String::new, hint)
+}
+
+/// `: its sites are …` with the first names of a file.
+fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    const MAX_LISTED: usize = 8;
+    let further = names.len().saturating_sub(MAX_LISTED);
+    let names: Vec<_> = names.take(MAX_LISTED).map(|name| format!("`{}`", excerpt(name))).collect();
+    match further {
+        _ if names.is_empty() => ": it has none".to_owned(),
+        0 => format!(": its sites are {}", names.join(", ")),
+        _ => format!(": its sites are {} and {further} more", names.join(", ")),
+    }
 }
 
 /// The text of a file of bounded length.

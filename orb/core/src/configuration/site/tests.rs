@@ -117,8 +117,13 @@ fn files_that_cannot_be_trusted_are_refused() {
     refuses("it has more than a mebibyte");
     fs::write(&file, [0xff]).unwrap();
     refuses("it is no UTF-8");
-    fs::write(&file, "[sites.b]\n[sites.plant]").unwrap();
-    refuses("it has no site `a`");
+    fs::write(&file, "[sites.bench]\n[sites.plant]").unwrap();
+    refuses("it has no site `a`: its sites are `bench`, `plant`");
+    fs::write(&file, (0..11).map(|n| format!("[sites.plant{n}]\n")).collect::<String>()).unwrap();
+    refuses("`plant7` and 3 more");
+    fs::write(&file, "").unwrap();
+    refuses("it has no site `a`: it has none");
+    fs::write(&file, "[sites.b]").unwrap();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
