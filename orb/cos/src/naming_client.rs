@@ -174,8 +174,8 @@ impl NamingClient {
     ///
     /// # Errors
     /// [`NamingError`]; then the name is not checked.
-    pub fn publish(&self, name: &str, object: &ObjectRef) -> Result<(), NamingError> {
-        let components = parse(name)?;
+    pub fn publish(&self, name: &str, object: &impl Interface) -> Result<(), NamingError> {
+        let (components, object) = (parse(name)?, object.as_object());
         self.check_limit(&components)?;
         bind(&self.0.root, &components, object).map_err(|error| naming_error(name, error))?;
         self.keep(components, object)
@@ -185,7 +185,15 @@ impl NamingClient {
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
-    pub async fn publish_async(&self, name: &str, object: &ObjectRef) -> Result<(), NamingError> {
+    pub fn publish_async<'c, I: Interface>(
+        &'c self,
+        name: &'c str,
+        object: &'c I,
+    ) -> impl Future<Output = Result<(), NamingError>> + Send + use<'c, I> {
+        self.publish_object(name, object.as_object())
+    }
+
+    async fn publish_object(&self, name: &str, object: &ObjectRef) -> Result<(), NamingError> {
         let components = parse(name)?;
         self.check_limit(&components)?;
         bind_async(&self.0.root, &components, object).await.map_err(|error| naming_error(name, error))?;

@@ -50,6 +50,7 @@ fn publish(orb: &Orb, line: &ObjectRef) -> Result<(), NamingError> {
     names.publish("plant/line1", line)?;
     let line: ObjectRef = names.resolve("plant/line1")?; // or the reference type of an interface
     // ANCHOR_END: publish
+    names.publish("plant/copy", &names.resolve::<NamingContextExt>("plant")?)?; // of any type, without a variable
     assert!(names.resolve::<ObjectRef>("plant/line1").is_ok_and(|bound| bound == line));
     Ok(())
 }
