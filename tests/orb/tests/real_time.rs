@@ -8,12 +8,16 @@ use std::time::Duration;
 use spandrel::{
     CompletionStatus, ObjectRef, Orb, SystemException, SystemExceptionKind,
     cdr::{ByteOrder, GiopVersion},
+    interception::{Interceptor, Interruption, ServerRequestInfo, ServerRequestInterceptor},
     minor,
     net::{
         ipc::inet,
         transport::{Address, Protocol, SocketSettings, connect_inet},
     },
-    policy::{OverrideError, Policy, PolicyScope, PolicyValue, ReferencePolicies, SetOverrideType},
+    policy::{
+        BufferingConstraintPolicy, OverrideError, Policy, PolicyScope, PolicyValue, ReferencePolicies, SetOverrideType,
+        SyncScopePolicy,
+    },
     rt::{
         self, LinearMapping, NativePriority, NetworkPriorityMapping, Priority, PriorityMapping, RtClient, RtCurrent,
         Scheduling, SchedulingClass,
@@ -26,8 +30,9 @@ use spandrel::{
     },
     types::{IiopProfile, Ior},
 };
-use spandrel_giop::{LocateStatus, MessageType, ReplyStatus};
+use spandrel_giop::{LocateStatus, MessageType, ReplyStatus, ServiceContexts};
 use spandrel_orb_tests::{
+    Server,
     probe::Target,
     scripted::{ReceivedLog, ReceivedRequest, ior_at, scripted, write_ior},
     support::{block_on, fake_server, kind_and_completion, read_message, wait_until},
@@ -734,4 +739,81 @@ fn a_network_priority_that_is_no_code_point_is_refused() {
         target(&orb, &with_policies(1, &[model(PriorityModel::ServerDeclared, 5)])).with_policy(policy).unwrap();
     let exception = target.add(3, 4).unwrap_err();
     assert_eq!((exception.kind(), exception.minor()), (SystemExceptionKind::DataConversion, minor::PRIORITY_MAPPING));
+}
+
+/// Records the priority in the contexts of each request.
+#[derive(Clone, Default)]
+struct PriorityLog(Arc<Mutex<Vec<Option<i16>>>>);
+
+impl Interceptor for PriorityLog {}
+
+impl ServerRequestInterceptor for PriorityLog {
+    fn receive_request(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+        let context = info.request_service_context(contexts::RT_CORBA_PRIORITY);
+        let sent: Vec<_> = context.into_iter().collect();
+        let priority = contexts::find_priority(&ServiceContexts::from(&sent[..])).unwrap();
+        self.0.lock().unwrap().push(priority.map(Priority::get));
+        Ok(())
+    }
+}
+
+/// The reference with the priority model CLIENT_PROPAGATED in each profile.
+fn propagated(ior: &Ior) -> Ior {
+    let mut ior = ior.clone();
+    for tagged in &mut ior.profiles {
+        let mut profile = IiopProfile::decode(tagged).unwrap().unwrap();
+        profile.components.push(contexts::encode_policies(&[model(PriorityModel::ClientPropagated, 5)]).unwrap());
+        *tagged = profile.encode().unwrap();
+    }
+    ior
+}
+
+#[test]
+fn a_server_reads_the_priority_of_remote_and_collocated_calls() {
+    let log = PriorityLog::default();
+    let builder = Orb::builder().server_request_interceptor(log.clone()).unwrap();
+    let server = Server::with(builder.binding_policies(RtClient::new(&scheduling())));
+    let ior = propagated(server.object.ior());
+    for orb in [client(), server.orb.clone()] {
+        at_priority(300, || assert_eq!(target(&orb, &ior).add(3, 4), Ok(7)));
+        at_priority(0, || assert_eq!(block_on(target(&orb, &ior).add_async(3, 4)), Ok(7)));
+        assert_eq!(std::mem::take(&mut *log.0.lock().unwrap()), [Some(300), Some(0)]);
+    }
+}
+
+#[test]
+fn nested_calls_carry_the_priority_of_the_request_that_a_lane_runs() {
+    let (port, received) = scripted(answer);
+    let orb = client();
+    let target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
+    let rt_orb = rt::RtOrb::<rt::BoxedJob>::new(scheduling());
+    let priority = |number| Priority::new(number).unwrap();
+    let lanes = [100, 2_000].map(|number| rt::LaneSettings {
+        priority: priority(number),
+        static_threads: 1,
+        dynamic_threads: 0,
+    });
+    let id = rt_orb.create_threadpool_with_lanes(0, lanes.to_vec(), false, true, 0, 0).unwrap();
+    let pool = rt_orb.threadpool(id).unwrap();
+    for number in [2_000, 150] {
+        let (target, (done, outcome)) = (target.clone(), std::sync::mpsc::channel());
+        let job: rt::BoxedJob = Box::new(move |_| done.send(target.add(3, 4)).unwrap());
+        assert!(pool.submit(rt::Work::new(priority(number), 1, job)).is_ok());
+        assert_eq!(outcome.recv().unwrap(), Ok(7));
+    }
+    assert_eq!(priorities(&received), [octets(2_000), octets(150)]);
+}
+
+#[test]
+fn buffered_one_ways_are_flushed_by_the_reference_that_sent_them() {
+    let (port, arrivals) = recording(answer);
+    let orb = client();
+    let target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
+    let limits = BufferingConstraintPolicy { timeout: Duration::MAX, ..BufferingConstraintPolicy::default() };
+    let private = target.with_policy(PrivateConnectionPolicy).unwrap().with_sync_scope(SyncScopePolicy::None);
+    let private = private.with_policy(limits).unwrap();
+    private.note(&[1]).unwrap();
+    assert!(arrivals.lock().unwrap().requests.is_empty());
+    private.as_object().flush().unwrap();
+    wait_until("the one-way arrives", || !arrivals.lock().unwrap().requests.is_empty());
 }

@@ -187,7 +187,7 @@ impl<'c> Invocation<'c> {
 
     #[cold]
     fn find_adopted(&self, destination: &Destination) -> Option<Arc<ClientConnection>> {
-        if destination.wire().version < GiopVersion::V1_2 {
+        if destination.wire().version < GiopVersion::V1_2 || self.object.has_own_connections() {
             return None;
         }
         let server_side = self.object.orb().server_side()?;

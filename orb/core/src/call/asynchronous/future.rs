@@ -176,7 +176,7 @@ impl ObjectRef {
         Call::start(self, operation, response, arguments, caller)
     }
 
-    /// Writes the buffered one-ways of this reference's connections: those with the sync scope NONE, sent by
+    /// Writes the buffered one-ways of the connections of this thread's calls: those with the sync scope NONE, sent by
     /// any reference (`TAO::BUFFER_FLUSH`). Each other message on these connections also flushes them, and so
     /// does a short timer.
     ///
@@ -185,6 +185,11 @@ impl ObjectRef {
     /// COMM_FAILURE if they are lost.
     pub fn flush(&self) -> Result<(), SystemException> {
         self.orb().check_running()?;
+        if let Some(binding) = self.orb().binding_policies()
+            && let Some(route) = binding.begin_call(self)?.route
+        {
+            return route.flush();
+        }
         let deadline = self.call_policies().deadline;
         let forward = self.forwarded();
         let destinations = self.destinations(forward.as_deref())?;
