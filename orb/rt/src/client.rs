@@ -106,7 +106,10 @@ impl RtClient {
 
     /// The reference to the same object by the connections of a key.
     fn route(&self, object: &ObjectRef, key: &RouteKey) -> ObjectRef {
-        let mut routes = object.binding_state(Routes::default).0.lock();
+        let Some(Routes(routes)) = object.binding_state(Routes::default) else {
+            return object.clone(); // a route, which interceptors see
+        };
+        let mut routes = routes.lock();
         if let Some((_, route)) = routes.iter().find(|(other, _)| other == key) {
             return route.clone();
         }
@@ -241,10 +244,8 @@ fn group_protocols(of_orb: SocketSettings, key: &RouteKey) -> Option<Vec<GroupPr
     let with_sockets = protocols.flat_map(|protocol| {
         let mut sockets = protocol.sockets(of_orb);
         if protocol.has_network_priority() {
-            sockets.traffic_class = key.traffic.0;
-            if let Some(priority) = key.traffic.1 {
-                sockets.tuning.get_or_insert_default().priority = Some(priority);
-            }
+            let tuning = sockets.tuning.get_or_insert_default();
+            (tuning.traffic_class, tuning.priority) = key.traffic;
         }
         protocol.schemes().iter().map(move |scheme| GroupProtocol { scheme, sockets })
     });
@@ -255,21 +256,25 @@ fn group_protocols(of_orb: SocketSettings, key: &RouteKey) -> Option<Vec<GroupPr
 const BIND_PRIORITY_BAND: &str = "_bind_priority_band";
 
 impl BindingPolicies for RtClient {
-    fn read_policies(components: &[TaggedComponent]) -> Result<Option<Box<dyn ExposedPolicies>>, SystemException> {
+    fn read_policies(components: &[TaggedComponent]) -> Option<Box<dyn ExposedPolicies>> {
         let mut policies: Vec<Policy> = Vec::new();
         for component in components {
-            let decoded = contexts::decode_policies(component).map_err(|error| {
-                SystemException::inv_objref(0, CompletionStatus::No)
-                    .with_detail("the policies in the reference cannot be read")
-                    .with_source(error)
-            })?;
-            policies.extend(decoded.into_iter().flatten().filter_map(|policy| match policy {
+            let decoded = match contexts::decode_policies(component) {
+                Ok(decoded) => decoded.into_iter().flatten(),
+                Err(error) => {
+                    let unreadable = SystemException::inv_objref(0, CompletionStatus::No)
+                        .with_detail("the policies in the reference cannot be read")
+                        .with_source(error);
+                    return Some(Box::new(unreadable));
+                }
+            };
+            policies.extend(decoded.filter_map(|policy| match policy {
                 PropagatedPolicy::PriorityModel(model) => Some(model.into()),
                 PropagatedPolicy::PriorityBands(bands) => Some(bands.into()),
                 PropagatedPolicy::Other(_) => None,
             }));
         }
-        Ok(if policies.is_empty() { None } else { Some(Box::new(policies)) })
+        (!policies.is_empty()).then(|| Box::new(policies) as Box<dyn ExposedPolicies>)
     }
 
     fn obeys(&self, policy_type: PolicyType) -> bool {
@@ -300,7 +305,7 @@ impl BindingPolicies for RtClient {
         caller: CallerState,
         exposed: Option<&dyn ExposedPolicies>,
     ) -> Result<Vec<ServiceContext>, SystemException> {
-        let model = exposed.and_then(|exposed| exposed.policy(PriorityModelPolicy::POLICY_TYPE));
+        let model = exposed.map(|exposed| exposed.policy(PriorityModelPolicy::POLICY_TYPE)).transpose()?.flatten();
         match model.as_ref().and_then(Policy::value) {
             Some(PriorityModelPolicy { model: PriorityModel::ClientPropagated, .. }) => {
                 let priority = match caller.and_then(Priority::from_number) {

@@ -47,7 +47,7 @@ impl Protocol {
         let (send, recv) = match &self.transport {
             None => return of_orb,
             Some(TransportProperties::Tcp(tcp)) => {
-                of_orb.coalesces = !tcp.no_delay;
+                of_orb.tuning.get_or_insert_default().coalesces = !tcp.no_delay;
                 of_orb.keep_alive = match (tcp.keep_alive, of_orb.keep_alive) {
                     (false, _) => KeepAlive::Off,
                     (true, KeepAlive::Off) => KeepAlive::System,

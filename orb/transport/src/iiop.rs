@@ -96,11 +96,7 @@ pub fn connect_inet(
     if is_bidirectional_only(host) {
         return Err(io::ErrorKind::AddrNotAvailable.into());
     }
-    let mut connector = inet::Connector::new().no_delay(!settings.coalesces);
-    #[cfg(unix)]
-    if let Some(class) = settings.traffic_class {
-        connector = connector.tos(class);
-    }
+    let mut connector = inet::Connector::new().no_delay(true);
     if let Some(octets) = settings.send_queue {
         connector = connector.send_queue(octets);
     }

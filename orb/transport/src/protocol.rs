@@ -133,11 +133,6 @@ pub struct SocketSettings {
     pub recv_queue: Option<usize>,
     /// TCP keep-alive: the detection of unreachable peers.
     pub keep_alive: KeepAlive,
-    /// Whether TCP delays small messages to send several in one packet, in place of `TCP_NODELAY`. For connections that
-    /// are opened.
-    pub coalesces: bool,
-    /// The traffic class of TCP connections that are opened (`IP_TOS`, `IPV6_TCLASS`): six bits of DSCP, and two of ECN.
-    pub traffic_class: Option<u8>,
     /// Further options of TCP sockets.
     pub tuning: Option<SocketTuning>,
 }

@@ -4,11 +4,16 @@ use std::{io, time::Duration};
 
 use spandrel_ipc::inet;
 
-/// Options of TCP sockets that few programs set; a program that sets none does not contain them. They have an effect on
-/// Linux alone.
+/// Options of TCP sockets that few programs set; a program that sets none does not contain them. All but the first have
+/// an effect on Linux alone.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SocketTuning {
+    /// Whether TCP delays small messages to send several in one packet, in place of `TCP_NODELAY`.
+    pub coalesces: bool,
+    /// The traffic class of packets (`IP_TOS`, `IPV6_TCLASS`): six bits of DSCP, and two of ECN. It is set when the
+    /// connection is open, so the packets that open it have the system's.
+    pub traffic_class: Option<u8>,
     /// The priority of packets in this host's queues (`SO_PRIORITY`): 0 to 6 without privileges.
     pub priority: Option<u32>,
     /// The time for which a read polls the network card before it sleeps (`SO_BUSY_POLL`).
@@ -19,7 +24,7 @@ pub struct SocketTuning {
 impl Default for SocketTuning {
     /// The system's own settings.
     fn default() -> Self {
-        Self { priority: None, busy_poll: None, apply: Self::set }
+        Self { coalesces: false, traffic_class: None, priority: None, busy_poll: None, apply: Self::set }
     }
 }
 
@@ -44,6 +49,13 @@ impl SocketTuning {
             }
             result => result,
         };
+        if self.coalesces {
+            stream.set_no_delay(false)?;
+        }
+        // Before the priority, which it changes as well.
+        if let Some(class) = self.traffic_class {
+            stream.set_tos(class)?;
+        }
         if let Some(priority) = self.priority {
             set("SO_PRIORITY", stream.set_priority(priority))?;
         }
@@ -54,9 +66,8 @@ impl SocketTuning {
     }
 
     #[cfg(not(target_os = "linux"))]
-    #[allow(clippy::unnecessary_wraps, reason = "as on Linux")]
-    fn set(&self, _: &inet::Stream) -> io::Result<()> {
-        Ok(())
+    fn set(&self, stream: &inet::Stream) -> io::Result<()> {
+        if self.coalesces { stream.set_no_delay(false) } else { Ok(()) }
     }
 }
 
@@ -77,7 +88,7 @@ mod tests {
         assert_eq!(options(&plain), (true, 0, 0, Duration::ZERO));
         let tuning =
             SocketTuning { priority: Some(5), busy_poll: Some(Duration::from_micros(50)), ..Default::default() };
-        (settings.coalesces, settings.traffic_class, settings.tuning) = (true, Some(0xb8), Some(tuning));
+        settings.tuning = Some(SocketTuning { coalesces: true, traffic_class: Some(0xb8), ..tuning });
         let tuned = options(&connect_inet(&address, None, &settings).unwrap());
         // SO_BUSY_POLL needs CAP_NET_ADMIN.
         assert!([Duration::ZERO, Duration::from_micros(50)].contains(&tuned.3), "{tuned:?}");

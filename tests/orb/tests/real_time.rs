@@ -610,7 +610,7 @@ impl Protocol for Recorder {
             #[cfg(target_os = "linux")]
             traffic_class: stream.tos()?,
             #[cfg(not(target_os = "linux"))]
-            traffic_class: sockets.traffic_class.unwrap_or_default(),
+            traffic_class: sockets.tuning.and_then(|tuning| tuning.traffic_class).unwrap_or_default(),
             #[cfg(target_os = "linux")]
             priority: stream.priority()?,
             #[cfg(not(target_os = "linux"))]

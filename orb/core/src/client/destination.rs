@@ -136,7 +136,7 @@ impl Destination {
                 .and_then(|read| read(&profile.components)),
             is_collocated: false,
             is_ours,
-            policies: None,
+            policies: settings.read_policies.and_then(|read| read(&profile.components)),
             object_key: profile.object_key.clone(),
             text,
             datagrams: settings
@@ -284,11 +284,8 @@ impl Destination {
                     is_forbidden = true;
                     continue;
                 };
-                let mut destination = Self::new(&profile, target(), (address, protocol), text.clone(), settings, peers)
+                let destination = Self::new(&profile, target(), (address, protocol), text.clone(), settings, peers)
                     .map_err(unusable)?;
-                if let Some(read_policies) = settings.read_policies {
-                    destination.policies = read_policies(&profile.components)?;
-                }
                 // Several profiles may name one address, such as a socket of this host.
                 if !found.iter().any(|(_, known)| known.is_same(&destination)) {
                     found.insert(found.partition_point(|(known, _)| *known <= rank), (rank, destination));

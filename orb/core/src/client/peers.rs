@@ -96,8 +96,9 @@ impl PeerTable {
         protocol: &Arc<ClientProtocol>,
         settings: impl FnOnce() -> Arc<ClientSettings>,
     ) -> Arc<Peer> {
+        let search = |peers: &[(PeerKey, Arc<Peer>)]| peers.binary_search_by(|(known, _)| known.cmp(&key));
         let mut peers = self.peers.lock();
-        if let Ok(at) = peers.binary_search_by(|(known, _)| known.cmp(&key)) {
+        if let Ok(at) = search(&peers) {
             return Arc::clone(&peers[at].1);
         }
         // Peers without a reference are removed here, so that the table is bounded by its use.
@@ -105,8 +106,9 @@ impl PeerTable {
             peers.extract_if(.., |(_, peer)| Arc::strong_count(peer) == 1 && !peer.accepts_callbacks()).collect();
         let (protocol, settings, cache) = (Arc::clone(protocol), settings(), Arc::clone(&self.cache));
         let peer = Arc::new(Peer::new(key.0.clone(), protocol, settings, cache, self.statistics.clone()));
-        let at = peers.partition_point(|(known, _)| *known < key);
-        peers.insert(at, (key, Arc::clone(&peer)));
+        if let Err(at) = search(&peers) {
+            peers.insert(at, (key, Arc::clone(&peer)));
+        }
         drop(peers);
         // Their connections end outside of the lock.
         drop(removed);

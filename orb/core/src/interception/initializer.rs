@@ -7,7 +7,7 @@ use spandrel_sync::Arc;
 
 use super::{ClientRequestInterceptor, CodecFactory, DuplicateName, RegisteredInterceptors, SlotId, registry};
 use super::{IorInterceptor, ServerRequestInterceptor};
-use crate::Orb;
+use crate::{BindingPolicies, Orb};
 use crate::{InvalidName, ObjectRef};
 use crate::{PolicyType, policy::PolicyFactory};
 
@@ -157,6 +157,17 @@ impl OrbInitInfo<'_> {
         factory: Arc<dyn PolicyFactory>,
     ) -> Result<(), SystemException> {
         self.orb.register_policy_factory(policy_type, factory)
+    }
+}
+
+/// Gives an ORB its binding policies.
+pub(crate) struct BindingInitializer(pub(crate) Arc<dyn BindingPolicies>);
+
+impl OrbInitializer for BindingInitializer {
+    fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+        info.orb.binding_part().get_or_make(|| Arc::clone(&self.0));
+        info.registered.bind_calls();
+        Ok(())
     }
 }
 

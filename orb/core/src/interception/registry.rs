@@ -9,7 +9,7 @@ use super::{
     slots::{self, SlotTable},
 };
 use crate::{
-    BindingPolicies, ObjectRef, Orb,
+    ObjectRef, Orb,
     orb::interception_state::{InterceptionPoints, InterceptionState, SlotId},
     reference::object::InvokeFn,
 };
@@ -29,8 +29,6 @@ pub(crate) struct RegisteredInterceptors {
     /// Makes calls with client interceptors or binding policies, if there are any. A program without both does not
     /// contain it.
     invoke_fn: Option<InvokeFn>,
-    /// Obeys the policies that decide on the connections of calls.
-    binding: Option<Arc<dyn BindingPolicies>>,
     /// The number of slots that were allocated.
     pub(super) slots: u32,
 }
@@ -47,9 +45,8 @@ impl RegisteredInterceptors {
         Ok(())
     }
 
-    /// Sets the part that obeys binding policies, in place of an earlier one.
-    pub(crate) fn bind_by(&mut self, binding: Arc<dyn BindingPolicies>) {
-        self.binding = Some(binding);
+    /// Has calls bound by the ORB's binding policies.
+    pub(super) fn bind_calls(&mut self) {
         self.invoke_fn = Some(ObjectRef::invoke_bound);
     }
 
@@ -102,11 +99,7 @@ impl fmt::Debug for RegisteredInterceptors {
 /// Gives an ORB that is ready its interceptors.
 pub(super) fn begin(orb: &Orb, registered: RegisteredInterceptors) {
     let has_server_points = !registered.server.is_empty() || registered.slots > 0;
-    if let Some(binding) = &registered.binding {
-        orb.binding_part().get_or_make(|| Arc::clone(binding));
-    }
-    let has_client_points = !registered.client.is_empty() || registered.binding.is_some();
-    let points = InterceptionPoints { client: has_client_points, server: has_server_points };
+    let points = InterceptionPoints { client: registered.invoke_fn.is_some(), server: has_server_points };
     orb.interception().begin(registered, points, destroy);
 }
 

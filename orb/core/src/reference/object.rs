@@ -13,9 +13,8 @@ use crate::policy::{Overrides, RelativeRoundtripTimeoutPolicy, SetOverrideType};
 use crate::{
     Orb,
     client::{Reply, call_kind::CallKind, destination::Destination},
-    orb::lazy_part::LazyPart,
     policy::{PolicyValues, thread_flags},
-    reference::own_connections::OwnConnections,
+    reference::own_connections::{BindingState, ReferenceBinding},
 };
 
 /// Makes a call; an optional part of the ORB can replace [`ObjectRef`]'s own implementation.
@@ -73,10 +72,9 @@ struct BoundReference {
     overrides: Option<Arc<Overrides>>,
     /// Whether calls to endpoints of this ORB itself fail.
     excludes_own: bool,
-    /// The connections of its calls, unless it shares those of the ORB.
-    connections: Option<Arc<dyn OwnConnections>>,
-    /// The state of binding policies, created by their first call.
-    binding_state: LazyPart,
+    /// The connections of its calls, if it does not share those of the ORB; otherwise the state of binding policies,
+    /// created by their first call.
+    binding: OnceLock<Box<dyn ReferenceBinding>>,
     /// The destinations of the reference's profiles. The first call creates them: many references are never
     /// called.
     profile_destinations: OnceLock<Arc<[Destination]>>,
@@ -169,8 +167,7 @@ impl ObjectRef {
             policy_values: PolicyValues::NONE,
             overrides: None,
             excludes_own: false,
-            connections: None,
-            binding_state: LazyPart::default(),
+            binding: OnceLock::new(),
             profile_destinations: OnceLock::new(),
             route: ResolvedTarget::default(),
         });
@@ -229,8 +226,7 @@ impl ObjectRef {
             policy_values: *policy_values,
             overrides: overrides.clone(),
             excludes_own: true,
-            connections: None,
-            binding_state: LazyPart::default(),
+            binding: OnceLock::new(),
             profile_destinations: OnceLock::new(),
             route: ResolvedTarget::default(),
         });
@@ -244,19 +240,16 @@ impl ObjectRef {
 
     fn with_policy_values(&self, policy_values: PolicyValues, overrides: Option<Arc<Overrides>>) -> Self {
         thread_flags::record_use();
-        let BoundReference { orb, ior, profile_destinations, route, excludes_own, connections, .. } = &*self.0;
-        let shared_destinations = match connections {
-            None => profile_destinations.clone(),
-            Some(_) => OnceLock::new(),
-        };
+        let BoundReference { orb, ior, profile_destinations, route, excludes_own, .. } = &*self.0;
+        let shared_destinations =
+            if self.has_own_connections() { OnceLock::new() } else { profile_destinations.clone() };
         let bound = Arc::new(BoundReference {
             orb: orb.clone(),
             ior: ior.clone(),
             policy_values,
             overrides,
             excludes_own: *excludes_own,
-            connections: None,
-            binding_state: LazyPart::default(),
+            binding: OnceLock::new(),
             profile_destinations: shared_destinations,
             route: route.inherited(),
         });
@@ -264,7 +257,7 @@ impl ObjectRef {
     }
 
     /// A reference to the same object, with the same policies and connections of its own.
-    pub(super) fn with_own_connections(&self, connections: Arc<dyn OwnConnections>) -> Self {
+    pub(super) fn with_own_connections(&self, binding: Box<dyn ReferenceBinding>) -> Self {
         let BoundReference { orb, ior, policy_values, overrides, excludes_own, .. } = &*self.0;
         let bound = Arc::new(BoundReference {
             orb: orb.clone(),
@@ -272,8 +265,7 @@ impl ObjectRef {
             policy_values: *policy_values,
             overrides: overrides.clone(),
             excludes_own: *excludes_own,
-            connections: Some(connections),
-            binding_state: LazyPart::default(),
+            binding: OnceLock::from(binding),
             profile_destinations: OnceLock::new(),
             route: ResolvedTarget::default(),
         });
@@ -283,13 +275,14 @@ impl ObjectRef {
     /// Whether its calls use connections of their own ([`with_connections`](Self::with_connections)).
     #[must_use]
     pub fn has_own_connections(&self) -> bool {
-        self.0.connections.is_some()
+        self.0.binding.get().is_some_and(|binding| binding.has_connections())
     }
 
-    /// The state that binding policies keep for this reference, which is created if needed. It has the same type each
-    /// time.
-    pub fn binding_state<T: Any + Send + Sync>(&self, create: impl FnOnce() -> T) -> &T {
-        self.0.binding_state.get_or_make(create)
+    /// The state that binding policies keep for this reference, which is created if needed. `None` for a reference with
+    /// [connections of its own](Self::has_own_connections), and for a state of another type.
+    pub fn binding_state<T: Any + Send + Sync>(&self, create: impl FnOnce() -> T) -> Option<&T> {
+        let binding: &dyn Any = &**self.0.binding.get_or_init(|| Box::new(BindingState(create())));
+        binding.downcast_ref().map(|BindingState(state)| state)
     }
 
     /// The reference's own policies.
@@ -434,9 +427,9 @@ impl ObjectRef {
             return Err(SystemException::inv_objref(0, CompletionStatus::No)
                 .with_detail(move || format!("{own} is an endpoint of the server that makes the call")));
         }
-        match &self.0.connections {
+        match self.0.binding.get() {
             None => Ok(destinations),
-            Some(connections) => connections.adopt(self.orb(), destinations),
+            Some(binding) => binding.adopt(self.orb(), destinations),
         }
     }
 

@@ -4,6 +4,8 @@
 //! ([`ConnectionGroup`]). Binding policies give them one, such as those of Real-time CORBA for private connections and for
 //! bands of priorities. The connections of a group count against the same limits, and close after the same idle time.
 
+use std::any::Any;
+
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{
     Arc,
@@ -14,13 +16,30 @@ use spandrel_transport::{DIOP, SocketSettings};
 
 use crate::{ObjectRef, Orb, client::destination::Destination, orb::WeakOrb};
 
-/// Gives the calls of a reference connections of their own. A program without such references does not contain them.
-pub(crate) trait OwnConnections: Send + Sync + std::fmt::Debug {
-    /// The destinations with the group's own connections.
+/// The part of binding policies in a reference: connections of its own, or the state that the policies keep for it. A
+/// program without binding policies contains neither.
+pub(crate) trait ReferenceBinding: Any + Send + Sync {
+    /// Whether it gives the reference connections of its own.
+    fn has_connections(&self) -> bool;
+
+    /// The destinations with the reference's own connections, if it has some.
     ///
     /// # Errors
-    /// The exception of calls that the group does not permit.
+    /// The exception of calls that the connections do not permit.
     fn adopt(&self, orb: &Orb, destinations: Vec<Destination>) -> Result<Vec<Destination>, SystemException>;
+}
+
+/// The state that binding policies keep for a reference.
+pub(crate) struct BindingState<T>(pub(crate) T);
+
+impl<T: Any + Send + Sync> ReferenceBinding for BindingState<T> {
+    fn has_connections(&self) -> bool {
+        false
+    }
+
+    fn adopt(&self, _: &Orb, destinations: Vec<Destination>) -> Result<Vec<Destination>, SystemException> {
+        Ok(destinations)
+    }
 }
 
 /// Connections that the references of one group share: at most one to each address. They close when the last reference
@@ -59,7 +78,11 @@ impl ConnectionGroup {
     }
 }
 
-impl OwnConnections for ConnectionGroup {
+impl ReferenceBinding for Arc<ConnectionGroup> {
+    fn has_connections(&self) -> bool {
+        true
+    }
+
     fn adopt(&self, orb: &Orb, mut destinations: Vec<Destination>) -> Result<Vec<Destination>, SystemException> {
         let Some(protocols) = &self.protocols else {
             destinations.iter_mut().for_each(|destination| self.give_peer(orb, destination, None));
@@ -115,6 +138,6 @@ impl ObjectRef {
     /// bound yet, and inherits no forwarding.
     #[must_use]
     pub fn with_connections(&self, group: &Arc<ConnectionGroup>) -> Self {
-        self.with_own_connections(Arc::clone(group) as Arc<dyn OwnConnections>)
+        self.with_own_connections(Box::new(Arc::clone(group)))
     }
 }

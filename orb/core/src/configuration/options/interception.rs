@@ -6,8 +6,8 @@ use crate::interception::{IorInterceptor, ServerRequestInterceptor};
 use crate::{
     BindingPolicies, OrbBuilder,
     interception::{
-        ClientRequestInterceptor, DuplicateName, INITIALIZE, Initialize, Initializers, OrbInitializer,
-        RegisteredInterceptors, SlotId, initialize,
+        BindingInitializer, ClientRequestInterceptor, DuplicateName, INITIALIZE, Initialize, Initializers,
+        OrbInitializer, RegisteredInterceptors, SlotId, initialize,
     },
 };
 
@@ -60,13 +60,12 @@ impl OrbBuilder {
         Ok(self)
     }
 
-    /// Adds a part that obeys policies of the scope [`Binding`](crate::PolicyScope::Binding) and those in references, in
-    /// place of an earlier one. Such a part, `spandrel-rt`, has a method of its own for programs.
+    /// Adds a part that obeys policies of the scope [`Binding`](crate::PolicyScope::Binding) and those in references. An
+    /// ORB has the first one that is added. Such a part, `spandrel-rt`, has a method of its own for programs.
     #[must_use]
     pub fn binding_policies<B: BindingPolicies>(mut self, policies: B) -> Self {
         self.settings.wire.read_policies = Some(B::read_policies);
-        self.interceptors_mut().bind_by(Arc::new(policies));
-        self
+        self.initializer(BindingInitializer(Arc::new(policies)))
     }
 
     /// Allocates a slot of [`Orb::pi_current`](crate::Orb::pi_current) (16.7.2.11).

@@ -13,10 +13,7 @@ use crate::{ObjectRef, Orb, Policy, PolicyType, policy::ExposedPolicies};
 pub trait BindingPolicies: Send + Sync + std::fmt::Debug + 'static {
     /// Reads the policies among the components of a profile; `None` if there are none. Called once for each profile of
     /// a reference that is used.
-    ///
-    /// # Errors
-    /// The exception of all calls by the reference, such as INV_OBJREF for malformed policies.
-    fn read_policies(components: &[TaggedComponent]) -> Result<Option<Box<dyn ExposedPolicies>>, SystemException>
+    fn read_policies(components: &[TaggedComponent]) -> Option<Box<dyn ExposedPolicies>>
     where
         Self: Sized;
 
@@ -79,12 +76,12 @@ impl ObjectRef {
     /// types that no part of the ORB obeys.
     ///
     /// # Errors
-    /// As for a call by a reference without a usable profile.
+    /// As for a call by a reference without a usable profile; INV_OBJREF for policies that cannot be read.
     pub fn exposed_policy(&self, policy_type: PolicyType) -> Result<Option<Policy>, SystemException> {
         let forward = self.forwarded();
         let destinations = self.destinations(forward.as_deref())?;
         let mut exposed = destinations.iter().filter_map(|destination| destination.policies.as_deref());
-        Ok(exposed.find_map(|exposed| exposed.policy(policy_type)))
+        exposed.find_map(|exposed| exposed.policy(policy_type).transpose()).transpose()
     }
 
     /// Whether policies of the scope [`Binding`](crate::PolicyScope::Binding) are set for calls of this thread.
