@@ -22,6 +22,7 @@ impl Poa {
         self.adapter.check_exists()?;
         let policies = &self.adapter.policies;
         self.adapter.require(policies.assigns_ids() && policies.retains(), "SYSTEM_ID and RETAIN")?;
+        self.adapter.check_servant(&servant)?;
         let activated = self.adapter.objects.activate(Binding::Servant(servant));
         let id = activated.map_err(|refusal| self.adapter.activation_error(&[], refusal))?;
         self.adapter.note_activation();
@@ -38,6 +39,7 @@ impl Poa {
     pub fn activate_object_with_id(&self, id: &ObjectId, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
         self.adapter.check_exists()?;
         self.adapter.require(self.adapter.policies.retains(), "RETAIN")?;
+        self.adapter.check_servant(&servant)?;
         loop {
             match self.adapter.objects.activate_at(id, Binding::Servant(Arc::clone(&servant))) {
                 ActivationOutcome::Done => {
@@ -149,6 +151,7 @@ impl Poa {
             if !policies.is_implicit() {
                 return Ok(None);
             }
+            self.adapter.check_servant(servant)?;
             match self.adapter.objects.activate(Binding::Servant(Arc::clone(servant))) {
                 // Another thread activated it first.
                 Err(ActivationRefusal::ServantActive(_)) => {}

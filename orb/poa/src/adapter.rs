@@ -30,7 +30,7 @@ use crate::{
     manager::{Admission, Manager, Managers},
     objects::{ActivationRefusal, Binding, Forwarding, Objects},
     orb_handle::OrbHandle,
-    policies::{ExecutorPolicy, Policies},
+    policies::Policies,
     serial_lock::SerialLock,
     usage::Usage,
     waiting::{Event, Ticket},
@@ -61,7 +61,7 @@ pub(crate) struct Adapter {
     pub(crate) prefix: Vec<u8>,
     pub(crate) policies: Policies,
     pub(crate) operation_demux: OperationDemux,
-    /// Runs its requests, if the adapter has an [`ExecutorPolicy`].
+    /// Runs its requests, if the adapter has an [`ExecutorPolicy`](crate::ExecutorPolicy).
     pub(crate) executor: Option<Arc<dyn RequestExecutor>>,
     /// The policies as given at creation.
     pub(crate) given: Vec<Policy>,
@@ -347,7 +347,7 @@ impl Adapter {
     pub(crate) fn new(parameters: AdapterParameters) -> Arc<Self> {
         let AdapterParameters { root, parent, path, slot_id, prefix, policies, given, manager, objects } = parameters;
         let operation_demux = given.iter().find_map(Policy::value::<OperationDemux>).copied().unwrap_or_default();
-        let executor = given.iter().find_map(Policy::value::<ExecutorPolicy>).map(|policy| Arc::clone(&policy.0));
+        let executor = Policies::executor(&given).cloned();
         Arc::new(Self {
             root,
             parent,
@@ -502,6 +502,11 @@ impl Adapter {
         if !self.manager.is_active() {
             self.manager.note_activation(&self.full_name_text());
         }
+    }
+
+    /// Checks a servant that the application supplies: the executor of the adapter may refuse it.
+    pub(crate) fn check_servant(&self, servant: &Arc<dyn Servant>) -> Result<(), SystemException> {
+        self.executor.as_ref().map_or(Ok(()), |executor| executor.check_servant(&**servant))
     }
 
     /// Leaves the choice of a request's thread to the executor, which the adapter has.

@@ -108,6 +108,9 @@ impl Root {
                 .into());
         }
         check_new_child(parent, &parent.children_state.lock(), name)?;
+        if let (Some(policy), Some(servant)) = (Policies::executor(&given), &callbacks.default_servant) {
+            policy.check_servant(&**servant)?;
+        }
         let new_adapter = NewAdapter { path: &path, manager, policies: &policies, given: &given };
         let orb = self.orb.get()?;
         let references = References::establish_components(&orb, &new_adapter)?;

@@ -198,6 +198,7 @@ impl Poa {
     pub fn set_servant(&self, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
         self.adapter.check_exists()?;
         self.adapter.require(self.adapter.policies.has_default_servant(), "USE_DEFAULT_SERVANT")?;
+        self.adapter.check_servant(&servant)?;
         let old = self.adapter.default_servant.write().replace(servant);
         drop(old);
         Ok(())

@@ -392,6 +392,11 @@ impl Policies {
         Ok(known.map(|_| value))
     }
 
+    /// The executor, if given.
+    pub(crate) fn executor(given: &[Policy]) -> Option<&Arc<dyn RequestExecutor>> {
+        given.iter().find_map(Policy::value::<ExecutorPolicy>).map(|policy| &policy.0)
+    }
+
     /// NON_RETAIN requires a default servant or a servant manager, USE_ACTIVE_OBJECT_MAP_ONLY requires RETAIN
     /// (15.3.8.5, 15.3.8.6).
     fn has_no_servant_source(&self) -> bool {

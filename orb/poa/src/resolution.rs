@@ -140,7 +140,7 @@ impl Root {
         }
         frame.set_object(key);
         let state = frame.state();
-        let in_use = state.adapter.as_ref().and_then(|adapter| adapter.enter_active(&state.object_id));
+        let in_use = state.adapter.as_ref().and_then(|adapter| adapter.enter_direct(&state.object_id));
         drop(state);
         let Some(in_use) = in_use else { return Ok(Resolution::Marshal) };
         match begin_upcall(entered, in_use, None) {

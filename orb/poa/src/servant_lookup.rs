@@ -66,6 +66,19 @@ impl Adapter {
         self.find_active(id, None).map(ServantInUse::Object)
     }
 
+    /// Finds an active object for a call that does not marshal: one that any thread may call, or the executor the
+    /// calling one.
+    pub(crate) fn enter_direct(&self, id: &[u8]) -> Option<ServantInUse> {
+        let runs_here = || self.executor.as_ref().is_some_and(|executor| executor.runs_direct_calls(id));
+        if self.policies.servant_threads != ServantThreads::Executor || !self.policies.retains() || !runs_here() {
+            return self.enter_active(id);
+        }
+        match self.objects.enter(id, None::<&dyn LastTarget>, || self.is_open()) {
+            ObjectLookup::Active(active) => Some(ServantInUse::Object(active)),
+            _ => None,
+        }
+    }
+
     /// As [`enter_active`](Self::enter_active), for an object of the default servant.
     pub(crate) fn enter_default(self: &Arc<Self>, id: &[u8]) -> Option<ServantInUse> {
         if !self.policies.has_default_servant()
@@ -139,6 +152,8 @@ impl Adapter {
         let incarnating = IncarnationGuard { adapter: self, id, is_over: false };
         spandrel_sync::held::assert_none("a servant activator");
         let answer = activator.incarnate(&id.into(), &Poa::of(self)?);
+        let answer =
+            answer.and_then(|servant| self.check_servant(&servant).map(|()| servant).map_err(Incarnation::System));
         match answer {
             Ok(servant) => incarnating.end(servant).map(|active| ServantLookup::Found(ServantInUse::Object(active))),
             Err(reason) => answer_without_servant(reason),
@@ -152,6 +167,7 @@ impl Adapter {
         };
         spandrel_sync::held::assert_none("a servant locator");
         match locator.preinvoke(&id.into(), &Poa::of(self)?, operation) {
+            Ok((servant, _)) if let Err(exception) = self.check_servant(&servant) => Err(exception),
             Ok(found) => Ok(ServantLookup::Found(ServantInUse::Located(Arc::new(LocatedServant::new(
                 locator, operation, found,
             ))))),

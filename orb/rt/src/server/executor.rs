@@ -5,7 +5,7 @@ use std::fmt;
 
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-use spandrel_server::{HandedOverRequest, Placement, RequestExecutor, RequestToPlace};
+use spandrel_server::{HandedOverRequest, Placement, RequestExecutor, RequestToPlace, Servant};
 use spandrel_sync::{Arc, RwLock, Weak};
 
 use crate::contexts::{self, PropagatedPolicy};
@@ -173,6 +173,20 @@ impl RequestExecutor for LaneExecutor {
         let is_same =
             policy.model == PriorityModel::ClientPropagated || self.declared_priority(object_id, policy) == present;
         is_same && self.pool.upgrade().is_some_and(|pool| pool.runs_here(present))
+    }
+
+    fn check_servant(&self, servant: &dyn Servant) -> Result<(), SystemException> {
+        if !servant.is_asynchronous() {
+            return Ok(());
+        }
+        let exception = SystemException::inv_policy(minor::POLICY_CONFLICT, CompletionStatus::No);
+        Err(exception.with_detail(|| {
+            format!(
+                "`{}` is an asynchronous servant, whose futures have no native priority: an adapter with a thread pool \
+                 needs a synchronous one",
+                servant.repository_id()
+            )
+        }))
     }
 
     fn reference_components(&self, object_id: &[u8]) -> Vec<TaggedComponent> {

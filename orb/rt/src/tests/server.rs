@@ -12,8 +12,9 @@ use spandrel_giop::{
     SystemException, SystemExceptionKind, ids, minor,
 };
 use spandrel_message::MessageBlock;
-use spandrel_orb::{Concurrency, Endpoint, ObjectRef, Orb, Policy};
+use spandrel_orb::{Collocation, Concurrency, Endpoint, ObjectRef, Orb, Policy};
 use spandrel_poa::{Poa, PoaError, Servant};
+use spandrel_server::generated::{Facet, direct, offer};
 use spandrel_server::{Replied, ServerCall};
 use spandrel_sync::Arc;
 use spandrel_test_support::{in_background, wait_until};
@@ -124,7 +125,10 @@ impl Server {
     fn with(settings: PoolSettings, model: PriorityModel, server_priority: i16, concurrency: Concurrency) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket").to_str().unwrap().to_owned();
-        let builder = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).concurrency(concurrency);
+        let builder = Orb::builder()
+            .listen(Endpoint::new("127.0.0.1", 0))
+            .concurrency(concurrency)
+            .collocation(Collocation::Direct);
         let builder = if cfg!(unix) { builder.listen(Endpoint::of("uds", &path)) } else { builder };
         let orb = builder.build().unwrap();
         let rt_orb = RtServerOrb::new(Scheduling::new(SchedulingClass::Unchanged, Arc::new(LinearMapping)));
@@ -655,4 +659,112 @@ fn without_a_thread_pool_policy_requests_run_in_the_default_pool() {
     assert_eq!(server.sensor.begun(), [("default".to_owned(), 7)]);
     let begun: u64 = server.rt_orb.default_threadpool().unwrap().statistics().iter().map(|lane| lane.begun).sum();
     assert_eq!(begun, 1);
+}
+
+#[test]
+fn asynchronous_servants_are_refused_with_the_reason() {
+    struct Asynchronous;
+
+    impl Servant for Asynchronous {
+        fn repository_id(&self) -> &str {
+            "IDL:Slow:1.0"
+        }
+
+        fn is_a(&self, _: &str) -> bool {
+            true
+        }
+
+        fn is_asynchronous(&self) -> bool {
+            true
+        }
+    }
+
+    let server = Server::new(one_thread());
+    let policies = || -> [Policy; 1] { [ThreadpoolPolicy(server.pool).into()] };
+    let new = |name: &str| server.root.child(name).real_time(&server.rt_orb, policies()).unwrap();
+    let servant = || -> Arc<dyn Servant> { Arc::new(Asynchronous) };
+    let refusals = [
+        server.poa.activate_object_with_id(&"slow".into(), servant()).unwrap_err(),
+        new("assigned").create().unwrap().activate_object(servant()).unwrap_err(),
+        new("implicit").implicit_activation().create().unwrap().servant_to_id(&servant()).unwrap_err(),
+        new("default").shared_default_servant(servant()).create().unwrap_err(),
+    ];
+    for refusal in refusals {
+        let PoaError::System(exception) = refusal else { panic!("{refusal}") };
+        assert_eq!(exception.kind(), SystemExceptionKind::InvPolicy);
+        let text = exception.to_string();
+        assert!(text.contains("`IDL:Slow:1.0` is an asynchronous servant"), "{text}");
+    }
+    assert_eq!(server.root.the_children().len(), 3, "the adapter with the default servant was not made");
+}
+
+#[test]
+fn a_direct_call_runs_in_the_calling_thread_only_if_that_is_of_the_lane() {
+    /// The trait that a stub calls directly.
+    trait Names: Send + Sync {
+        fn thread(&self) -> String;
+    }
+
+    #[derive(Clone)]
+    struct Skeleton(Arc<Mutex<Option<ObjectRef>>>, Arc<Mutex<Vec<Option<String>>>>);
+
+    impl Names for Skeleton {
+        fn thread(&self) -> String {
+            std::thread::current().name().unwrap_or_default().to_owned()
+        }
+    }
+
+    impl Facet<dyn Names> for Skeleton {
+        fn facet(&self) -> &(dyn Names + 'static) {
+            self
+        }
+    }
+
+    fn call(object: &ObjectRef) -> Option<String> {
+        let called = direct(object, "thread", |names: &(dyn Names + 'static)| Ok::<_, SystemException>(names.thread()));
+        called.map(|called| called.unwrap())
+    }
+
+    impl Servant for Skeleton {
+        fn repository_id(&self) -> &str {
+            "IDL:Names:1.0"
+        }
+
+        /// Calls the object directly, from inside its lane.
+        fn is_a(&self, _: &str) -> bool {
+            let object = self.0.lock().unwrap().clone().expect("the test has set it");
+            self.1.lock().unwrap().push(call(&object));
+            true
+        }
+
+        fn direct(self: std::sync::Arc<Self>, place: &mut dyn std::any::Any) {
+            let _other_trait = offer::<dyn Names, Self>(self, place);
+        }
+
+        fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+            call.implicit(self)
+        }
+    }
+
+    let server = Server::new(PoolSettings::with_lanes(vec![lane(0, 1), lane(100, 1)]));
+    let servant = Skeleton(Arc::default(), Arc::default());
+    let object = |model, server_priority: i16, name: &str| {
+        let model = PriorityModelPolicy { model, server_priority: priority(server_priority) };
+        let policies: [Policy; 2] = [model.into(), ThreadpoolPolicy(server.pool).into()];
+        let poa = server.root.child(name).real_time(&server.rt_orb, policies).unwrap().create().unwrap();
+        let id = poa.activate_object(Arc::new(servant.clone())).unwrap();
+        poa.id_to_reference(&id).unwrap()
+    };
+    let outer = object(PriorityModel::ServerDeclared, 100, "outer");
+    assert_eq!(call(&outer), None, "this thread is of no lane");
+    let inner = [
+        (PriorityModel::ServerDeclared, 100, Some("rt-lane-1".to_owned())),
+        (PriorityModel::ServerDeclared, 0, None),
+        (PriorityModel::ClientPropagated, 0, Some("rt-lane-1".to_owned())),
+    ];
+    for (at, (model, priority, expected)) in inner.into_iter().enumerate() {
+        *servant.0.lock().unwrap() = Some(object(model, priority, &format!("inner {at}")));
+        outer.is_a("").unwrap();
+        assert_eq!(servant.1.lock().unwrap().pop(), Some(expected), "{model:?} {priority}");
+    }
 }

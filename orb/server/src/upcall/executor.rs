@@ -22,6 +22,9 @@
 //! A request that waits for its adapter (a holding manager, a servant that is being incarnated) is resolved anew after
 //! the wait and comes back to step 1. So an executor's thread never waits for an adapter.
 //!
+//! Asynchronous servants leave the executor's thread at once: an executor may refuse them when they are activated
+//! ([`RequestExecutor::check_servant`]).
+//!
 //! A collocated call passes the same steps; its caller waits for the reply. With `thread-pool`, the workers of the pool
 //! are the threads that read, and requests pass that queue before.
 
@@ -31,6 +34,8 @@ use std::fmt;
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{ServiceContexts, SystemException};
 use spandrel_sync::time::Instant;
+
+use super::servant::Servant;
 
 /// Takes requests from the threads that read them, and runs them in threads of its own.
 pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
@@ -49,6 +54,15 @@ pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
     fn runs_direct_calls(&self, object_id: &[u8]) -> bool {
         _ = object_id;
         false
+    }
+
+    /// Checks a servant that is about to serve objects of the adapter.
+    ///
+    /// # Errors
+    /// The exception with which its activation is refused.
+    fn check_servant(&self, servant: &dyn Servant) -> Result<(), SystemException> {
+        _ = servant;
+        Ok(())
     }
 
     /// The components that references to this object carry.

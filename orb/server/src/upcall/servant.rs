@@ -67,6 +67,11 @@ pub trait Servant: AnyServant + Send + Sync {
         None
     }
 
+    /// Whether operations return futures, which the ORB's executor polls after the upcall has returned.
+    fn is_asynchronous(&self) -> bool {
+        false
+    }
+
     /// Puts the skeleton into `place`, if that is a cell for one of its interfaces. Stubs in the same process
     /// then call it without marshaling. Skeletons without direct calls leave the cell empty.
     fn direct(self: Arc<Self>, place: &mut dyn Any) {

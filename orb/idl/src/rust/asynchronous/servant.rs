@@ -80,6 +80,9 @@ fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> 
             fn is_a(&self, repository_id: &str) -> bool {
                 matches!(repository_id, #( #ids )|*)
             }
+            fn is_asynchronous(&self) -> bool {
+                true
+            }
             #dispatch
         }
     }

@@ -79,6 +79,7 @@ fn servants_return_futures() {
             "fn deposit(&self, cents: i64) -> \
              impl ::std::future::Future<Output = Result<i64, rt::SystemException>> + Send;",
             "pub struct SavingsAsyncSkeleton<S>(pub rt::Arc<S>);",
+            "fn is_asynchronous(&self) -> bool { true }",
         ],
     );
 }
