@@ -157,6 +157,12 @@ impl<J: Job> ThreadPool<J> {
         self.shared.idle_priority.is_some() || self.shared.lanes.lock().has_lane(priority)
     }
 
+    /// Whether a lane runs requests of this priority.
+    #[must_use]
+    pub fn serves(&self, priority: Priority) -> bool {
+        self.shared.lanes.lock().lane_of(priority).is_some()
+    }
+
     /// Whether the calling thread runs a request of this pool, and may run one of this priority inside it: both have
     /// the same lane, or the same priority in a pool without lanes.
     #[must_use]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use spandrel_cdr::TaggedComponent;
-use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use spandrel_giop::{CompletionStatus, ServiceContexts, SystemException, SystemExceptionKind, minor};
 use spandrel_server::{HandedOverRequest, Placement, RequestExecutor, RequestToPlace, Servant};
 use spandrel_sync::{Arc, RwLock, Weak};
 
@@ -12,6 +12,9 @@ use crate::contexts::{self, PropagatedPolicy};
 use crate::policies::{PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy};
 use crate::rt_orb::TransformSlot;
 use crate::{Priority, RefusalReason, ThreadPool, Work, current};
+
+/// The implicit operation that binds a connection to a band of priorities. It has no arguments and no results.
+const BIND_PRIORITY_BAND: &str = "_bind_priority_band";
 
 /// Gives the requests of one adapter their priorities, and hands them to a pool.
 pub(super) struct LaneExecutor {
@@ -110,6 +113,18 @@ impl LaneExecutor {
         };
     }
 
+    /// Answers a client that binds its connection to a band of priorities. The connection needs no state for that: each
+    /// request goes to its own lane.
+    ///
+    /// # Errors
+    /// MARSHAL without the context of the band, INV_POLICY if its lowest priority is below all lanes.
+    fn bind_priority_band(&self, contexts: &ServiceContexts<'_>) -> Result<(), SystemException> {
+        let malformed = |text: String| SystemException::marshal(0, CompletionStatus::No).with_detail(text);
+        let band = contexts::find_priority_range(contexts).map_err(|error| malformed(error.to_string()))?;
+        let band = band.ok_or_else(|| malformed("the RTCorbaPriorityRange context is missing".to_owned()))?;
+        if self.pool()?.serves(band.low()) { Ok(()) } else { Err(RefusalReason::NoLane.exception()) }
+    }
+
     fn pool(&self) -> Result<Arc<ThreadPool<HandedOverRequest>>, SystemException> {
         self.pool.upgrade().ok_or_else(|| RefusalReason::PoolDestroyed.exception())
     }
@@ -146,6 +161,9 @@ impl LaneExecutor {
 
 impl RequestExecutor for LaneExecutor {
     fn choose_thread(&self, request: &RequestToPlace<'_>) -> Result<Placement, SystemException> {
+        if request.operation == BIND_PRIORITY_BAND {
+            return self.bind_priority_band(request.contexts).map(|()| Placement::Acknowledge);
+        }
         let priority = self.priority(request)?;
         if request.is_collocated && self.pool()?.runs_here(priority) {
             return Ok(Placement::Here(Box::new(PriorityScope::enter(priority))));

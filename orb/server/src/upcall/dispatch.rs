@@ -306,12 +306,14 @@ fn serve_in_executor(
 ) -> Result<Replied, SystemException> {
     let request = RequestToPlace {
         object_id: object_key.get(object_id_at..).unwrap_or_default(),
+        operation: call.operation(),
         contexts: &call.header().service_contexts,
         is_collocated: call.origin().peer_address().is_none(),
     };
     let level = match executor.choose_thread(&request)? {
         Placement::Here(_scope) => return serve(object_key, call, adapter, Some(Box::new(Placed))),
         Placement::HandOver(level) => level,
+        Placement::Acknowledge => return call.reply(|_| Ok(())),
     };
     let octets = call.message().header.total_len();
     let deadline = call.request().deadline();

@@ -77,6 +77,8 @@ pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
 pub struct RequestToPlace<'r> {
     /// The object's id within its adapter.
     pub object_id: &'r [u8],
+    /// The name of the operation.
+    pub operation: &'r str,
     /// The service contexts of the request.
     pub contexts: &'r ServiceContexts<'r>,
     /// Whether the calling thread waits for the reply: the caller is in the same ORB.
@@ -89,6 +91,8 @@ pub enum Placement {
     Here(Box<dyn Any>),
     /// A thread of the executor, for a request of this level. The executor alone gives the number a meaning.
     HandOver(u32),
+    /// None: the operation is one of the executor's own, and its reply has no results.
+    Acknowledge,
 }
 
 /// A request that an executor is to run. One that is dropped ends with NO_RESPONSE.
@@ -157,6 +161,7 @@ impl fmt::Debug for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Here(_) => f.write_str("Here"),
+            Self::Acknowledge => f.write_str("Acknowledge"),
             Self::HandOver(level) => f.debug_tuple("HandOver").field(level).finish(),
         }
     }
