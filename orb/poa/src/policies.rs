@@ -392,9 +392,9 @@ impl Policies {
         Ok(known.map(|_| value))
     }
 
-    /// The executor, if given.
-    pub(crate) fn executor(given: &[Policy]) -> Option<&Arc<dyn RequestExecutor>> {
-        given.iter().find_map(Policy::value::<ExecutorPolicy>).map(|policy| &policy.0)
+    /// The executor that runs the requests, if the list has one.
+    pub(crate) fn executor(policies: &[Policy]) -> Option<&Arc<dyn RequestExecutor>> {
+        policies.iter().find_map(Policy::value::<ExecutorPolicy>).map(|policy| &policy.0)
     }
 
     /// NON_RETAIN requires a default servant or a servant manager, USE_ACTIVE_OBJECT_MAP_ONLY requires RETAIN

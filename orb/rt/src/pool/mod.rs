@@ -221,10 +221,6 @@ impl<J: Job> ThreadPool<J> {
 impl<J: Job> Drop for ThreadPool<J> {
     fn drop(&mut self) {
         self.close();
-        if RUNNING.with(Cell::get).is_some_and(|(pool, _)| pool == Arc::as_ptr(&self.shared).addr()) {
-            // A request of the pool drops the last reference. Its thread cannot wait for itself.
-            return std::mem::take(&mut self.manager).detach();
-        }
         // Panics of jobs end in `run`.
         let _ = self.manager.wait();
     }

@@ -738,8 +738,8 @@ fn a_direct_call_runs_in_the_calling_thread_only_if_that_is_of_the_lane() {
             true
         }
 
-        fn direct(self: std::sync::Arc<Self>, place: &mut dyn std::any::Any) {
-            let _other_trait = offer::<dyn Names, Self>(self, place);
+        fn direct(self: std::sync::Arc<Self>, cell: &mut dyn std::any::Any) {
+            let _other_trait = offer::<dyn Names, Self>(self, cell);
         }
 
         fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
