@@ -96,10 +96,20 @@ impl Edit {
 
     pub(crate) fn apply(self, state: &mut State) {
         match self {
-            Self::Offer { number, new, .. } => state.offers.set(number, new),
+            Self::Offer { number, new, .. } => {
+                let has_supertype = new.as_ref().is_some_and(|offer| state.types.has_supertype(&offer.service_type));
+                state.offers.set(number, new, has_supertype);
+            }
             Self::Proxy { number, new: Some(new), .. } => _ = state.proxies.insert(number, new),
             Self::Proxy { number, new: None, .. } => _ = state.proxies.remove(&number),
-            Self::Type { name, new, .. } => state.types.set(&name, new),
+            Self::Type { name, new, .. } => {
+                // Offers of an earlier type with this name become those of the new one.
+                let is_new = state.types.get(&name).is_none();
+                state.types.set(&name, new);
+                if is_new && state.types.has_supertype(&name) {
+                    state.offers.add_to_common(&name);
+                }
+            }
             Self::Attributes(attributes) => state.attributes = attributes,
             Self::Link { .. } => {}
         }

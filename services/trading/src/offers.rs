@@ -97,11 +97,24 @@ struct PropertyIndex {
     dynamic: BTreeSet<u64>,
 }
 
+/// Offers by the values of their properties.
+#[derive(Debug, Default)]
+struct PropertyIndices(HashMap<Box<str>, PropertyIndex>);
+
 /// The offers of a service type.
 #[derive(Debug, Default)]
 struct TypeIndex {
     offers: BTreeSet<u64>,
-    properties: HashMap<Box<str>, PropertyIndex>,
+    properties: PropertyIndices,
+}
+
+/// The indices that a query uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scope<'t> {
+    /// Those of each of these types.
+    Types(&'t [String]),
+    /// That of this type, and the common one of all types with supertypes: offers of other types have to be removed.
+    Common(&'t str),
 }
 
 /// A way to find offers by an index.
@@ -121,6 +134,8 @@ type Visitor<'v> = dyn FnMut(Option<&Postings>, Option<&BTreeSet<u64>>) -> bool 
 pub(crate) struct Offers {
     by_number: BTreeMap<u64, Arc<StoredOffer>>,
     by_type: HashMap<Arc<str>, TypeIndex>,
+    /// The offers of all types with supertypes, so that a query on a type with many subtypes needs no index of each.
+    common: PropertyIndices,
 }
 
 impl Offers {
@@ -151,71 +166,58 @@ impl Offers {
         numbers.filter_map(|number| self.by_number.get(number)).cloned().collect()
     }
 
-    /// Replaces an offer; `None` removes it.
-    pub(crate) fn set(&mut self, number: u64, offer: Option<Arc<StoredOffer>>) {
+    /// Replaces an offer; `None` removes it. The common index has it if its type has a supertype.
+    pub(crate) fn set(&mut self, number: u64, offer: Option<Arc<StoredOffer>>, has_supertype: bool) {
         let before = match &offer {
             Some(offer) => self.by_number.insert(number, Arc::clone(offer)),
             None => self.by_number.remove(&number),
         };
         if let Some(before) = before {
-            self.remove_from_index(&before);
+            self.remove_from_indices(&before);
         }
         if let Some(offer) = offer {
-            self.add_to_index(&offer);
-        }
-    }
-
-    fn add_to_index(&mut self, offer: &StoredOffer) {
-        let index = self.by_type.entry(Arc::clone(&offer.service_type)).or_default();
-        index.offers.insert(offer.number);
-        for property in &offer.properties {
-            let of_property = |index: &mut TypeIndex, add: &dyn Fn(&mut PropertyIndex)| match index
-                .properties
-                .get_mut(&*property.name)
-            {
-                Some(index) => add(index),
-                None => add(index.properties.entry(property.name.as_str().into()).or_default()),
-            };
-            if is_dynamic(&property.value) {
-                of_property(index, &|index| _ = index.dynamic.insert(offer.number));
-            } else if let Some(key) = Value::from_any(&property.value).ok().as_ref().and_then(Key::new) {
-                of_property(index, &|index| match index.values.get_mut(&key) {
-                    Some(postings) => postings.insert(offer.number),
-                    None => _ = index.values.insert(key.clone(), Postings::One(offer.number)),
-                });
+            let index = self.by_type.entry(Arc::clone(&offer.service_type)).or_default();
+            index.offers.insert(offer.number);
+            index.properties.add(&offer);
+            if has_supertype {
+                self.common.add(&offer);
             }
         }
     }
 
-    fn remove_from_index(&mut self, offer: &StoredOffer) {
+    /// Adds the offers of a type that has a supertype from now on to the common index.
+    pub(crate) fn add_to_common(&mut self, service_type: &str) {
+        let numbers = self.by_type.get(service_type).into_iter().flat_map(|index| &index.offers);
+        for offer in numbers.filter_map(|number| self.by_number.get(number)) {
+            self.common.remove(offer); // that of an earlier type with this name
+            self.common.add(offer);
+        }
+    }
+
+    fn remove_from_indices(&mut self, offer: &StoredOffer) {
+        self.common.remove(offer);
         let Some(index) = self.by_type.get_mut(&offer.service_type) else { return };
         index.offers.remove(&offer.number);
-        for property in &offer.properties {
-            let Some(values) = index.properties.get_mut(&*property.name) else { continue };
-            values.dynamic.remove(&offer.number);
-            if let Some(key) = Value::from_any(&property.value).ok().as_ref().and_then(Key::new)
-                && values.values.get_mut(&key).is_some_and(|postings| postings.remove(offer.number))
-            {
-                values.values.remove(&key);
-            }
-            if values.values.is_empty() && values.dynamic.is_empty() {
-                index.properties.remove(&*property.name);
-            }
-        }
+        index.properties.remove(offer);
         if index.offers.is_empty() {
             self.by_type.remove(&offer.service_type);
         }
     }
 
-    /// The number of offers of these types.
-    pub(crate) fn count_of(&self, service_types: &[String]) -> usize {
-        service_types.iter().filter_map(|name| self.by_type.get(&**name)).map(|index| index.offers.len()).sum()
+    /// The number of offers in a scope.
+    pub(crate) fn count_all(&self, scope: Scope<'_>) -> usize {
+        match scope {
+            Scope::Types(names) => {
+                names.iter().filter_map(|name| self.by_type.get(&**name)).map(|index| index.offers.len()).sum()
+            }
+            Scope::Common(_) => self.len(),
+        }
     }
 
     /// The number of offers that an access finds, counted up to a bound: the count costs no more than its result.
-    pub(crate) fn count(&self, service_types: &[String], access: &Access, bound: usize) -> usize {
+    pub(crate) fn count(&self, scope: Scope<'_>, access: &Access, bound: usize) -> usize {
         let mut count = 0;
-        self.visit(service_types, access, &mut |postings, dynamic| {
+        self.visit(scope, access, &mut |postings, dynamic| {
             count += postings.map_or(0, Postings::len) + dynamic.map_or(0, BTreeSet::len);
             count < bound
         });
@@ -223,9 +225,9 @@ impl Offers {
     }
 
     /// The numbers of the offers that an access finds, in their order, each once.
-    pub(crate) fn numbers(&self, service_types: &[String], access: &Access) -> Vec<u64> {
+    pub(crate) fn numbers(&self, scope: Scope<'_>, access: &Access) -> Vec<u64> {
         let mut numbers = Vec::new();
-        self.visit(service_types, access, &mut |postings, dynamic| {
+        self.visit(scope, access, &mut |postings, dynamic| {
             if let Some(postings) = postings {
                 postings.append(&mut numbers);
             }
@@ -238,20 +240,59 @@ impl Offers {
     }
 
     /// Visits the postings of an access until `visitor` returns `false`. Returns whether it did not.
-    fn visit(&self, service_types: &[String], access: &Access, visitor: &mut Visitor<'_>) -> bool {
+    fn visit(&self, scope: Scope<'_>, access: &Access, visitor: &mut Visitor<'_>) -> bool {
         match access {
-            Access::Union(parts) => parts.iter().all(|part| self.visit(service_types, part, visitor)),
+            Access::Union(parts) => parts.iter().all(|part| self.visit(scope, part, visitor)),
             Access::Range { property, bounds } => {
-                if is_empty(bounds) {
-                    return true;
+                let of_type = |name: &str| self.by_type.get(name).map(|index| &index.properties);
+                let mut visit = |indices: &PropertyIndices| indices.visit(property, bounds, visitor);
+                match scope {
+                    Scope::Types(names) => names.iter().filter_map(|name| of_type(name)).all(visit),
+                    Scope::Common(name) => of_type(name).is_none_or(&mut visit) && visit(&self.common),
                 }
-                let indices = service_types.iter().filter_map(|name| self.by_type.get(&**name));
-                indices.filter_map(|index| index.properties.get(&**property)).all(|index| {
-                    visitor(None, Some(&index.dynamic))
-                        && index.values.range(bounds.clone()).all(|(_, postings)| visitor(Some(postings), None))
-                })
             }
         }
+    }
+}
+
+impl PropertyIndices {
+    fn add(&mut self, offer: &StoredOffer) {
+        for property in &offer.properties {
+            let mut of_property = |add: &dyn Fn(&mut PropertyIndex)| match self.0.get_mut(&*property.name) {
+                Some(index) => add(index),
+                None => add(self.0.entry(property.name.as_str().into()).or_default()),
+            };
+            if is_dynamic(&property.value) {
+                of_property(&|index| _ = index.dynamic.insert(offer.number));
+            } else if let Some(key) = Value::from_any(&property.value).ok().as_ref().and_then(Key::new) {
+                of_property(&|index| match index.values.get_mut(&key) {
+                    Some(postings) => postings.insert(offer.number),
+                    None => _ = index.values.insert(key.clone(), Postings::One(offer.number)),
+                });
+            }
+        }
+    }
+
+    /// Removes an offer, which need not be in the indices.
+    fn remove(&mut self, offer: &StoredOffer) {
+        for property in &offer.properties {
+            let Some(values) = self.0.get_mut(&*property.name) else { continue };
+            values.dynamic.remove(&offer.number);
+            if let Some(key) = Value::from_any(&property.value).ok().as_ref().and_then(Key::new)
+                && values.values.get_mut(&key).is_some_and(|postings| postings.remove(offer.number))
+            {
+                values.values.remove(&key);
+            }
+            if values.values.is_empty() && values.dynamic.is_empty() {
+                self.0.remove(&*property.name);
+            }
+        }
+    }
+
+    fn visit(&self, property: &str, bounds: &(Bound<Key>, Bound<Key>), visitor: &mut Visitor<'_>) -> bool {
+        let Some(index) = self.0.get(property).filter(|_| !is_empty(bounds)) else { return true };
+        visitor(None, Some(&index.dynamic))
+            && index.values.range(bounds.clone()).all(|(_, postings)| visitor(Some(postings), None))
     }
 }
 

@@ -5,24 +5,25 @@ use std::ops::Bound;
 
 use spandrel_constraint::{Comparison, Constraint, Expression, Value};
 
-use crate::offers::{Access, Key, Offers};
+use crate::offers::{Access, Key, Offers, Scope};
 
 /// The index accesses of a constraint, each of which finds all offers that match.
 pub(crate) fn accesses(constraint: &Constraint) -> Vec<Access> {
     constraint.expression().map(of_expression).unwrap_or_default()
 }
 
-/// The access that finds the fewest offers; `None` if all offers of the types are as few.
-pub(crate) fn choose(offers: &Offers, service_types: &[String], constraint: &Constraint) -> Option<Access> {
+/// The access that finds the fewest offers, and their number; `None` and the number of all offers in the scope if these
+/// are as few.
+pub(crate) fn choose(offers: &Offers, scope: Scope<'_>, constraint: &Constraint) -> (Option<Access>, usize) {
     let mut best = None;
-    let mut fewest = offers.count_of(service_types);
+    let mut fewest = offers.count_all(scope);
     for access in accesses(constraint) {
-        let count = offers.count(service_types, &access, fewest);
+        let count = offers.count(scope, &access, fewest);
         if count < fewest {
             (fewest, best) = (count, Some(access));
         }
     }
-    best
+    (best, fewest)
 }
 
 fn of_expression(expression: &Expression) -> Vec<Access> {

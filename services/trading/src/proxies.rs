@@ -28,6 +28,7 @@ use crate::register::{require_bounds, require_export};
 use crate::state::State;
 use crate::store::form;
 use crate::trader::Trader;
+use crate::types::Conformance;
 
 /// A proxy offer of a store.
 #[derive(Debug)]
@@ -139,8 +140,12 @@ pub(crate) fn matching(
         if state.proxies.is_empty() {
             return Vec::new();
         }
-        let service_types: HashSet<String> = query.service_types(state).into_iter().collect();
-        state.proxies.values().filter(|proxy| service_types.contains(&*proxy.offer.service_type)).cloned().collect()
+        let mut conformance = Conformance::new(&state.types, query.service_type);
+        let mut conforms = |name: &str| match query.policies.exact_type_match {
+            true => name == query.service_type,
+            false => conformance.holds_for(name),
+        };
+        state.proxies.values().filter(|proxy| conforms(&proxy.offer.service_type)).cloned().collect()
     });
     let left = u64::from(query.policies.search_card).saturating_sub(examined);
     let mut targets = Vec::new();

@@ -8,13 +8,17 @@ use spandrel_constraint::{Constraint, Preference, Rank};
 
 use crate::dynamic::{DynamicValues, NeededValues};
 use crate::offer::{OfferValues, StoredOffer};
+use crate::offers::{Access, Scope};
 use crate::plan;
 use crate::policies::QueryPolicies;
 use crate::state::{SharedState, State};
-use crate::types::is_readonly;
+use crate::types::{Conformance, is_readonly};
 
 /// The offers that are taken from the store at once.
 const PAGE: usize = 1_024;
+
+/// The types whose indices are visited one by one.
+const FEW_TYPES: usize = 16;
 
 /// The offers between two looks at the clock.
 const TIME_CHECKS: u64 = 64;
@@ -135,22 +139,50 @@ impl LocalQuery<'_> {
         result
     }
 
-    /// The service types whose offers may match.
-    pub(crate) fn service_types(&self, state: &State) -> Vec<String> {
-        match self.policies.exact_type_match {
-            true => vec![self.service_type.to_owned()],
-            false => state.types.with_subtypes(self.service_type),
+    /// The offers to examine: those of the cheapest index.
+    ///
+    /// A few types have an index each. For many subtypes, the common index is taken unless it has more offers than the
+    /// types' own indices with a visit of each of them.
+    fn candidates(&self, shared: &SharedState) -> Candidates {
+        shared.read(|state| {
+            if self.policies.exact_type_match {
+                return self.of_types(state, vec![self.service_type.to_owned()]);
+            }
+            if let Some(few) = state.types.with_subtypes(self.service_type, FEW_TYPES) {
+                return self.of_types(state, few);
+            }
+            let common = Scope::Common(self.service_type);
+            let (access, count) = plan::choose(&state.offers, common, self.constraint);
+            let most_types = if access.is_some() { count.max(FEW_TYPES) } else { usize::MAX };
+            let types = state.types.with_subtypes(self.service_type, most_types);
+            match (access, types) {
+                (Some(access), None) => self.of_common_index(state, &access),
+                (Some(access), Some(types)) => {
+                    let (_, own) = plan::choose(&state.offers, Scope::Types(&types), self.constraint);
+                    match own + types.len() < count {
+                        true => self.of_types(state, types),
+                        false => self.of_common_index(state, &access),
+                    }
+                }
+                (None, types) => self.of_types(state, types.unwrap_or_default()),
+            }
+        })
+    }
+
+    fn of_types(&self, state: &State, types: Vec<String>) -> Candidates {
+        let scope = Scope::Types(&types);
+        match plan::choose(&state.offers, scope, self.constraint) {
+            (Some(access), _) => Candidates::Numbers(state.offers.numbers(scope, &access).into()),
+            (None, _) => Candidates::Types(types.into(), None),
         }
     }
 
-    fn candidates(&self, shared: &SharedState) -> Candidates {
-        shared.read(|state| {
-            let service_types = self.service_types(state);
-            match plan::choose(&state.offers, &service_types, self.constraint) {
-                Some(access) => Candidates::Numbers(state.offers.numbers(&service_types, &access).into()),
-                None => Candidates::Types(service_types.into(), None),
-            }
-        })
+    fn of_common_index(&self, state: &State, access: &Access) -> Candidates {
+        let mut conformance = Conformance::new(&state.types, self.service_type);
+        let mut numbers = state.offers.numbers(Scope::Common(self.service_type), access);
+        numbers
+            .retain(|number| state.offers.get(*number).is_some_and(|offer| conformance.holds_for(&offer.service_type)));
+        Candidates::Numbers(numbers.into())
     }
 
     /// Evaluates the dynamic properties of offers that constraint and preference need first, at the same time.

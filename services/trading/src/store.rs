@@ -142,7 +142,9 @@ impl Store {
                 from_octets(&octets, &form()).map_err(|error| damaged(format!("offer {number}: {error}")))?;
             let service_type = names.entry(service_type).or_insert_with_key(|name| name.as_str().into());
             let service_type = Arc::clone(service_type);
-            state.offers.set(number, Some(Arc::new(StoredOffer { number, service_type, reference, properties })));
+            let has_supertype = state.types.has_supertype(&service_type);
+            let offer = StoredOffer { number, service_type, reference, properties };
+            state.offers.set(number, Some(Arc::new(offer)), has_supertype);
         }
         for (number, octets) in proxies {
             let ((service_type, reference, properties), (if_match_all, recipe, policies)): ProxyFields =

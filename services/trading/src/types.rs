@@ -1,7 +1,7 @@
 //! Service types: their properties, inheritance and masks.
 #![expect(clippy::result_large_err, reason = "the errors are those of the generated servant")]
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_trading::{DuplicatePropertyName, IllegalServiceType, UnknownServiceType};
@@ -68,17 +68,28 @@ impl ServiceTypes {
         self.subtypes.get(name)?.first()
     }
 
-    /// A type and all its direct and indirect subtypes.
-    pub(crate) fn with_subtypes(&self, name: &str) -> Vec<String> {
-        let mut all = vec![name.to_owned()];
-        let mut visited: HashSet<String> = all.iter().cloned().collect();
+    /// A type and all its direct and indirect subtypes; `None` if there are more of them than `most`.
+    pub(crate) fn with_subtypes(&self, name: &str, most: usize) -> Option<Vec<String>> {
+        let mut all = vec![name];
+        let mut visited: HashSet<&str> = HashSet::from([name]);
         let mut next = 0;
-        while let Some(parent) = all.get(next).cloned() {
-            let children = self.subtypes.get(&parent).into_iter().flatten();
-            all.extend(children.filter(|child| visited.insert((*child).clone())).cloned());
+        while let Some(parent) = all.get(next) {
+            for child in self.subtypes.get(*parent).into_iter().flatten() {
+                if visited.insert(child) {
+                    if all.len() >= most {
+                        return None;
+                    }
+                    all.push(child);
+                }
+            }
             next += 1;
         }
-        all
+        Some(all.into_iter().map(str::to_owned).collect())
+    }
+
+    /// Whether a type that exists has a supertype.
+    pub(crate) fn has_supertype(&self, name: &str) -> bool {
+        self.types.get(name).is_some_and(|service_type| !service_type.super_types.is_empty())
     }
 
     /// All direct and indirect supertypes, each once, the nearest first.
@@ -152,6 +163,51 @@ impl ServiceTypes {
             }
         }
         Ok(())
+    }
+}
+
+/// The types that are a given one or its subtypes, each of which is decided once.
+#[derive(Debug)]
+pub(crate) struct Conformance<'t> {
+    types: &'t ServiceTypes,
+    decided: HashMap<&'t str, bool>,
+}
+
+impl<'t> Conformance<'t> {
+    pub(crate) fn new(types: &'t ServiceTypes, base: &'t str) -> Self {
+        Self { types, decided: HashMap::from([(base, true)]) }
+    }
+
+    /// Whether a type is the base or one of its subtypes. Supertypes are visited without recursion, each once.
+    pub(crate) fn holds_for(&mut self, name: &str) -> bool {
+        if let Some(decided) = self.decided.get(name) {
+            return *decided;
+        }
+        let Some((name, first)) = self.types.types.get_key_value(name) else { return false };
+        self.decided.insert(name, false);
+        let mut path = vec![(name.as_str(), first.super_types.iter())];
+        let mut conforms = false;
+        while let Some((name, parents)) = path.last_mut() {
+            if conforms {
+                self.decided.insert(name, true);
+                path.pop();
+                continue;
+            }
+            let Some(parent) = parents.next() else {
+                path.pop();
+                continue;
+            };
+            match self.decided.get(parent.as_str()) {
+                Some(decided) => conforms = *decided,
+                None => {
+                    self.decided.insert(parent, false);
+                    if let Some(definition) = self.types.types.get(parent) {
+                        path.push((parent, definition.super_types.iter()));
+                    }
+                }
+            }
+        }
+        conforms
     }
 }
 

@@ -11,5 +11,6 @@ mod lookup;
 mod omniorb;
 mod proxies;
 mod register;
+mod subtypes;
 mod support;
 mod types;
