@@ -8,7 +8,8 @@
 //! Offers are indexed by service type, and by each property that is a boolean, a number or a text. A query takes the
 //! index whose access finds the fewest offers: a comparison of a property with a literal, a boolean property alone, or
 //! an `or` of such. The access is counted no further than the best one so far, so that the choice costs no more than the
-//! result. Without an index all offers of the service type and its subtypes are examined, in the time of
+//! result. A type with many subtypes uses the common index of all types with supertypes, unless the types' own indices
+//! are cheaper. Without an index all offers of the service type and its subtypes are examined, in the time of
 //! [`TradingOptions::query_time`].
 //!
 //! # Decisions

@@ -15,6 +15,9 @@ use spandrel_trading::{
 /// The default port, beside that of the property service.
 const PORT: u16 = 2811;
 
+/// The time limit of calls on the naming service.
+const NAMING_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The OMG's trading service: objects found by the properties of their offers, which are kept on disk.
 #[derive(Debug, Parser)]
 #[command(name = "spandrel-trading", version, max_term_width = 110, after_help = EXIT_CODES)]
@@ -81,7 +84,8 @@ fn serve(args: &Args) -> Result<(), Failure> {
         error => Failure::failed(error),
     })?;
     let names = args.publish.as_ref().map(|name| {
-        let names = NamingClient::new(daemon.orb()).map_err(Failure::failed)?;
+        // The name is withdrawn when the daemon's ORB has ended.
+        let names = NamingClient::new(&args.daemon.client(NAMING_TIMEOUT)?).map_err(Failure::failed)?;
         names.publish(name, service.lookup()).map_err(Failure::failed)?;
         Ok::<_, Failure>(names)
     });

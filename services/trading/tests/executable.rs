@@ -6,12 +6,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use spandrel::Orb;
-use spandrel::services::cos_trading::{Lookup, Register};
+use spandrel::services::cos_trading::{FollowOption, Lookup, Register};
 use spandrel::services::cos_trading_repos::ServiceTypeRepository;
-use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
+use spandrel::services::{NamingClient, NamingError};
+use spandrel::types::{Any, Interface as _};
+use spandrel::{Endpoint, Orb};
+use spandrel_naming::{NamingOptions, NamingService};
+use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, check_output_errors, free_port, in_background, wait_until};
 
-use crate::support::{all, long, property};
+use crate::support::{all, long, policy, property};
 
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-trading"));
@@ -166,4 +169,77 @@ fn a_store_is_checked_and_copied_and_a_damaged_one_is_refused() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(4) && errors.contains("trading.redb"), "{errors}");
     }
+}
+
+/// A ring of five processes, each with one offer: its number.
+#[test]
+fn a_ring_of_five_processes_answers_without_a_killed_one() {
+    const TRADERS: usize = 5;
+    let rounds: usize = std::env::var("SPANDREL_KILLS").map_or(2, |rounds| rounds.parse().unwrap());
+    let folders: Vec<_> = (0..TRADERS).map(|_| tempfile::tempdir().unwrap()).collect();
+    let ports: Vec<u16> = (0..TRADERS).map(|_| free_port()).collect();
+    let client = Orb::builder().build().unwrap();
+    // A query that a trader cannot pass on ends when the connection is refused.
+    let start = |nth: usize| Process::start(folders[nth].path(), ports[nth], &["--query-time", "60000"]);
+    let mut traders: Vec<Process> = (0..TRADERS).map(start).collect();
+    for (nth, trader) in traders.iter().enumerate() {
+        let lookup = trader.lookup(&client);
+        add_type(&lookup);
+        let offered = [property("n", long(nth as i32))];
+        lookup.register_if().unwrap().unwrap().export(Some(lookup.as_object()), "T", &offered).unwrap();
+        let next = traders[(nth + 1) % TRADERS].lookup(&client);
+        let links = lookup.link_if().unwrap().unwrap();
+        links.add_link("next", Some(&next), FollowOption::Always, FollowOption::Always).unwrap();
+    }
+    let follow = [policy("link_follow_rule", Any::new(FollowOption::Always).unwrap())];
+    // The numbers of the offers from a trader on, each of which is there once.
+    let query = |traders: &[Process], first: usize| {
+        let lookup = traders[first].lookup(&client);
+        let (offers, rest, _) = lookup.query("T", "", "min n", &follow, &all(), u32::MAX).unwrap();
+        assert!(rest.is_none());
+        offers.iter().map(|offer| offer.properties[0].value.extract().unwrap()).collect::<Vec<i32>>()
+    };
+    assert_eq!(query(&traders, 0), [0, 1, 2, 3, 4]);
+    for round in 0..rounds {
+        let (first, killed) = (round % TRADERS, (round + 1 + fastrand::usize(1..TRADERS - 1)) % TRADERS);
+        let running = in_background({
+            let (lookup, follow) = (traders[first].lookup(&client), follow.clone());
+            move || lookup.query("T", "", "min n", &follow, &all(), u32::MAX).map(|(offers, _, _)| offers.len())
+        });
+        traders[killed].child.kill().unwrap();
+        traders[killed].child.wait().unwrap();
+        // A query that was on its way has the offers before the killed trader at least.
+        assert!((1..=TRADERS).contains(&running.recv_timeout(TEST_TIMEOUT).unwrap().unwrap()), "round {round}");
+        let before = (first..).map(|nth| nth % TRADERS).take_while(|nth| *nth != killed);
+        let mut expected: Vec<i32> = before.map(|nth| nth as i32).collect();
+        expected.sort_unstable();
+        assert_eq!(query(&traders, first), expected, "round {round}: {killed} is killed");
+        traders[killed] = start(killed);
+        assert_eq!(query(&traders, first), [0, 1, 2, 3, 4], "round {round}");
+    }
+    client.shutdown().unwrap();
+}
+
+#[test]
+#[cfg(unix)]
+fn a_published_trader_is_found_by_its_name_until_it_ends() {
+    let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let naming = NamingService::start(&orb, NamingOptions::new(folder.path())).unwrap();
+    let reference = format!("NameService=corbaloc::127.0.0.1:{}/NameService", orb.listen().unwrap()[0].1);
+    let client = Orb::builder().init_ref("NameService", reference.trim_start_matches("NameService=")).build().unwrap();
+    let names = NamingClient::new(&client).unwrap();
+    let data = folder.path().join("trader");
+    let orb_options = format!("-ORBInitRef {reference}");
+    let mut process = Process::start(&data, 0, &["--publish", "services/trader", "--orb", &orb_options]);
+    let published: Lookup = names.resolve("services/trader").unwrap();
+    add_type(&published);
+    assert!(published.is_equivalent(&process.lookup(&client).lookup_if().unwrap().unwrap()));
+    let pid = rustix::process::Pid::from_raw(process.child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(process.child.wait().unwrap().success());
+    assert!(matches!(names.resolve::<Lookup>("services/trader"), Err(NamingError::NotFound { .. })));
+    naming.stop().unwrap();
+    client.shutdown().unwrap();
+    orb.shutdown().unwrap();
 }

@@ -28,8 +28,8 @@ const JACORB: JavaOrb = JavaOrb { profile: "jacorb", package: "org.jacorb.orb" }
 const GLASSFISH: JavaOrb = JavaOrb { profile: "glassfish", package: "com.sun.corba.ee.impl.orb" };
 
 /// Runs the clients of Java's ORBs against our service, our stubs against JacORB's service, and then ends our
-/// service this many times while clients bind names, the property service while they define properties, and the
-/// activator while servers start.
+/// service this many times while clients bind names, the property and trading services while they change properties and
+/// offers, a trader of a ring, and the activator while servers start.
 pub(crate) fn run(kills: u32) -> Result<()> {
     packages::require(packages::JACORB)?;
     let programs = ["spandrel", "spandrel-naming", "spandrel-activator", "spandrel-repository"];
@@ -41,19 +41,25 @@ pub(crate) fn run(kills: u32) -> Result<()> {
     call_activated()?;
     call_repository()?;
     call_jacorb()?;
-    println!("-- {kills} times kill -9 of the naming service under load");
-    let test = "acknowledged_changes_survive_kill_9_under_load";
-    let mut command = Command::new(workspace::cargo_program());
-    command.args(["test", "--release", "--package", "spandrel-naming", "--test", "naming", test, "--", "--nocapture"]);
-    workspace::run(command.env("SPANDREL_KILLS", kills.to_string()).current_dir(workspace::root()))?;
-    println!("-- {kills} times kill -9 of the property service under load");
-    let mut command = Command::new(workspace::cargo_program());
-    command.args(["test", "--release", "--package", "spandrel-property", "--test", "property", test]);
-    workspace::run(command.env("SPANDREL_KILLS", kills.to_string()).current_dir(workspace::root()))?;
+    for (service, package, program) in [
+        ("naming", "spandrel-naming", "naming"),
+        ("property", "spandrel-property", "property"),
+        ("trading", "spandrel-trading", "trading"),
+    ] {
+        println!("-- {kills} times kill -9 of the {service} service under load");
+        run_kills(kills, package, program, "acknowledged_changes_survive_kill_9_under_load")?;
+    }
+    println!("-- {kills} times kill -9 of a trader in a ring of five");
+    run_kills(kills, "spandrel-trading", "trading", "a_ring_of_five_processes_answers_without_a_killed_one")?;
     println!("-- {kills} times kill -9 of the activator while servers start");
     let test = "no_server_is_started_twice_if_the_activator_is_killed_at_any_instant";
+    run_kills(kills, "spandrel-activator", "activator", test)
+}
+
+/// Runs a test that kills processes this many times.
+fn run_kills(kills: u32, package: &str, program: &str, test: &str) -> Result<()> {
     let mut command = Command::new(workspace::cargo_program());
-    command.args(["test", "--release", "--package", "spandrel-activator", "--test", "activator", test]);
+    command.args(["test", "--release", "--package", package, "--test", program, test, "--", "--nocapture"]);
     workspace::run(command.env("SPANDREL_KILLS", kills.to_string()).current_dir(workspace::root()))
 }
 
