@@ -207,8 +207,10 @@ impl RequestOrigin for NotifyingOrigin<'_> {
         self.origin.enter_deferred(request_key, octets, cancellation)
     }
 
-    fn uncharge_deferred(&self, key: u64) {
+    /// The replies of an executor leave at once: a thread of lower urgency might have to write them otherwise.
+    fn uncharge_deferred(&self, key: u64) -> bool {
         self.origin.uncharge_deferred(key);
+        false
     }
 
     fn leave_deferred(&self, key: u64) {
