@@ -3,7 +3,7 @@
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_event_channel_admin::EventChannel;
 use spandrel::services::cos_life_cycle::generic_factory::CreateObjectError;
-use spandrel::services::cos_life_cycle::{CannotMeetCriteria, GenericFactoryServant, NoFactory, Nvp};
+use spandrel::services::cos_life_cycle::{GenericFactoryServant, InvalidCriteria, NoFactory, Nvp};
 use spandrel::services::cos_naming::NameComponent;
 use spandrel::services::event::event_channel_factory::{CreateChannelError, JoinChannelError};
 use spandrel::services::event::{
@@ -39,9 +39,10 @@ impl GenericFactoryServant for FactoryServant {
         let settings = ChannelSettings::from_criteria(the_criteria)?;
         match create(&self.0, settings) {
             Ok(object) => Ok(Some(object)),
+            // As omniEvents does for a name that another channel has.
             Err(CreateError::Name) => {
-                let unmet = the_criteria.iter().filter(|criterion| criterion.name == "InsName").cloned().collect();
-                Err(CannotMeetCriteria { unmet_criteria: unmet }.into())
+                let name = the_criteria.iter().filter(|criterion| criterion.name == "InsName").cloned().collect();
+                Err(InvalidCriteria { invalid_criteria: name }.into())
             }
             Err(CreateError::System(exception)) => Err(exception.into()),
         }

@@ -29,7 +29,7 @@ const GLASSFISH: JavaOrb = JavaOrb { profile: "glassfish", package: "com.sun.cor
 
 /// Runs the clients of Java's ORBs against our service, our stubs against JacORB's service, and then ends our
 /// service this many times while clients bind names, the property and trading services while they change properties and
-/// offers, a trader of a ring, and the activator while servers start.
+/// offers, the event service while they create channels, a trader of a ring, and the activator while servers start.
 pub(crate) fn run(kills: u32) -> Result<()> {
     packages::require(packages::JACORB)?;
     let programs = ["spandrel", "spandrel-naming", "spandrel-activator", "spandrel-repository"];
@@ -41,13 +41,15 @@ pub(crate) fn run(kills: u32) -> Result<()> {
     call_activated()?;
     call_repository()?;
     call_jacorb()?;
-    for (service, package, program) in [
-        ("naming", "spandrel-naming", "naming"),
-        ("property", "spandrel-property", "property"),
-        ("trading", "spandrel-trading", "trading"),
+    let survive = "acknowledged_changes_survive_kill_9_under_load";
+    for (service, package, program, test) in [
+        ("naming", "spandrel-naming", "naming", survive),
+        ("property", "spandrel-property", "property", survive),
+        ("trading", "spandrel-trading", "trading", survive),
+        ("event", "spandrel-event", "event", "acknowledged_channels_and_connections_survive_kill_9_under_load"),
     ] {
         println!("-- {kills} times kill -9 of the {service} service under load");
-        run_kills(kills, package, program, "acknowledged_changes_survive_kill_9_under_load")?;
+        run_kills(kills, package, program, test)?;
     }
     println!("-- {kills} times kill -9 of a trader in a ring of five");
     run_kills(kills, "spandrel-trading", "trading", "a_ring_of_five_processes_answers_without_a_killed_one")?;

@@ -1,0 +1,206 @@
+//! The executable `spandrel-event`: its lines, exit codes, and its end at any instant.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use spandrel::services::cos_event_channel_admin::EventChannel;
+use spandrel::services::cos_event_comm::PushConsumerSkeleton;
+use spandrel::services::event::event_channel_factory::CreateChannelError;
+use spandrel::services::omni_events::EventChannelFactory;
+use spandrel::{Endpoint, Orb, Poa};
+use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
+
+use crate::support::{Recorder, consumers, long, supplier};
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-event"));
+    command.env_remove("SPANDREL_LOG");
+    command
+}
+
+/// A process that serves the store in this folder, and its address.
+struct Process {
+    child: ChildProcess,
+    address: String,
+}
+
+impl Process {
+    fn start(folder: &Path, port: u16, words: &[&str]) -> Self {
+        let mut command = command();
+        command.args(["--listen", &format!("iiop://127.0.0.1:{port}"), "--data"]).arg(folder).args(words);
+        let mut child = ChildProcess::start(command.stdout(Stdio::piped()));
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+        let url = line.trim().strip_prefix("ready: omniEvents corbaloc::").expect("the line of readiness");
+        Self { child, address: url.trim_end_matches("/omniEvents").to_owned() }
+    }
+
+    fn factory(&self, client: &Orb) -> EventChannelFactory {
+        client.string_to_object(&format!("corbaloc::{}/omniEvents", self.address)).unwrap().narrow().unwrap()
+    }
+
+    fn channel(&self, client: &Orb, name: &str) -> EventChannel {
+        client.string_to_object(&format!("corbaloc::{}/{name}", self.address)).unwrap().narrow().unwrap()
+    }
+}
+
+/// A client with a consumer.
+fn consuming_client(port: u16) -> (Orb, Arc<Recorder>, spandrel::ObjectRef) {
+    let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", port)).build().unwrap();
+    let recorder = Arc::new(Recorder::default());
+    let object = Poa::root(&orb).unwrap().activate(PushConsumerSkeleton::new(Arc::clone(&recorder))).unwrap();
+    (orb, recorder, object)
+}
+
+/// Each round ends the service at another instant: the channels and connections whose creation was acknowledged are there
+/// after it, and work. `SPANDREL_KILLS` is the number of rounds.
+#[test]
+fn acknowledged_channels_and_connections_survive_kill_9_under_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let rounds: usize = std::env::var("SPANDREL_KILLS").map_or(4, |rounds| rounds.parse().unwrap());
+    let (client, recorder, object) = consuming_client(0);
+    let mut created = BTreeSet::<String>::new();
+    for round in 0..=rounds {
+        let mut process = Process::start(folder.path(), port, &[]);
+        let factory = process.factory(&client);
+        let numbers = recorder.numbers.lock().unwrap().len();
+        for name in &created {
+            supplier(&process.channel(&client, name)).push(&long(1)).unwrap();
+        }
+        wait_until("an event of each channel", || recorder.numbers.lock().unwrap().len() >= numbers + created.len());
+        if round == rounds {
+            break;
+        }
+        let (acknowledged, new) = (AtomicUsize::new(0), Mutex::new(BTreeSet::<String>::new()));
+        std::thread::scope(|scope| {
+            for worker in 0..3 {
+                let (factory, object, acknowledged, new) = (&factory, &object, &acknowledged, &new);
+                scope.spawn(move || {
+                    for number in 0.. {
+                        let name = format!("{round}-{worker}-{number}");
+                        match factory.create_channel(&name) {
+                            Ok(channel) => {
+                                let proxy = channel.and_then(|channel| channel.for_consumers().ok().flatten());
+                                let proxy = proxy.and_then(|admin| admin.obtain_push_supplier().ok().flatten());
+                                let consumer = object.unchecked_narrow();
+                                let Some(proxy) = proxy else { return };
+                                if proxy.connect_push_consumer(Some(&consumer)).is_err() {
+                                    return;
+                                }
+                                new.lock().unwrap().insert(name);
+                                acknowledged.fetch_add(1, Ordering::Relaxed);
+                            }
+                            Err(CreateChannelError::NameAlreadyUsed(_)) => panic!("{name} is new"),
+                            Err(CreateChannelError::System(_)) => return,
+                        }
+                    }
+                });
+            }
+            wait_until("channels", || acknowledged.load(Ordering::Relaxed) > 3 * round);
+            process.child.kill().unwrap();
+        });
+        process.child.wait().unwrap();
+        created.extend(new.into_inner().unwrap());
+    }
+    client.shutdown().unwrap();
+}
+
+/// A consumer process is killed, and another takes its place at the same address: the stored connection serves it.
+#[test]
+fn a_consumer_that_was_killed_is_served_again_when_it_returns() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), 0, &["--channel", "Alarms"]);
+    let client = Orb::builder().build().unwrap();
+    let channel = process.channel(&client, "Alarms");
+    let port = free_port();
+    let (orb, recorder, object) = consuming_client(port);
+    orb.set_object_key_alias("consumer", &object).unwrap();
+    let by_key = client.string_to_object(&format!("corbaloc::127.0.0.1:{port}/consumer")).unwrap();
+    let proxy = consumers(&channel).obtain_push_supplier().unwrap().unwrap();
+    proxy.connect_push_consumer(Some(&by_key.unchecked_narrow())).unwrap();
+    let supplier = supplier(&channel);
+    supplier.push(&long(1)).unwrap();
+    recorder.wait_for(&[1]);
+    orb.shutdown().unwrap();
+    supplier.push(&long(2)).unwrap();
+    let (orb, recorder, object) = consuming_client(port);
+    orb.set_object_key_alias("consumer", &object).unwrap();
+    // The event of the meantime was not executed anywhere, and comes first.
+    recorder.wait_for(&[2]);
+    orb.shutdown().unwrap();
+    client.shutdown().unwrap();
+}
+
+#[test]
+fn metrics_and_channels_of_the_command_line_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
+    let words = ["--transient", "--channel", "A", "--channel", "B", "--queue", "7", "--metrics", &address];
+    let process = Process::start(folder.path(), 0, &words);
+    assert!(!folder.path().join("event.redb").exists());
+    let client = Orb::builder().build().unwrap();
+    let pulled = consumers(&process.channel(&client, "A")).obtain_pull_supplier().unwrap().unwrap();
+    pulled.connect_pull_consumer(None).unwrap();
+    let supplier = supplier(&process.channel(&client, "A"));
+    (0..10).for_each(|number| supplier.push(&long(number)).unwrap());
+    let text = spandrel_metrics::read(address.parse().unwrap()).unwrap();
+    for line in [
+        "spandrel_event_channels 2\n",
+        "spandrel_events_received_total{channel=\"A\"} 10\n",
+        "spandrel_events_dropped_total{channel=\"A\"} 3\n",
+        "spandrel_event_queue_length{channel=\"A\"} 7\n",
+        "spandrel_events_received_total{channel=\"B\"} 0\n",
+        "spandrel_requests",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    client.shutdown().unwrap();
+}
+
+#[test]
+fn a_store_is_checked_and_copied_and_a_damaged_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut process = Process::start(&data, 0, &["--channel", "A"]);
+    let client = Orb::builder().build().unwrap();
+    supplier(&process.channel(&client, "A"));
+    let address = process.address.clone();
+    let output = command().args(["backup", "--server", &address, "--timeout", "60", "monday"]).output().unwrap();
+    let copy = data.join("backups/event/monday");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{}\n", copy.display()), "{output:?}");
+    process.child.kill().unwrap();
+    process.child.wait().unwrap();
+    client.shutdown().unwrap();
+
+    let check = || command().arg("--data").arg(&data).arg("check").output().unwrap();
+    let output = check();
+    let sound = "the store is sound: 1 channels with 1 connections\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), sound, "{output:?}");
+    for words in [&["--help"][..], &["check"]] {
+        check_output_errors(|| {
+            let mut command = command();
+            command.arg("--data").arg(&data).args(words);
+            command
+        });
+    }
+    std::fs::write(data.join("event.redb"), "no database").unwrap();
+    for output in [check(), command().args(["--listen", "iiop://127.0.0.1:0", "--data"]).arg(&data).output().unwrap()] {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(4) && errors.contains("event.redb"), "{errors}");
+    }
+}
+
+#[test]
+fn a_name_that_no_channel_can_have_is_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command();
+    command.args(["--transient", "--channel", "a/b", "--listen", "iiop://127.0.0.1:0", "--data"]).arg(folder.path());
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && errors.contains("`a/b` cannot be the name of a channel"), "{errors}");
+}
