@@ -10,7 +10,6 @@ mod async_side;
 mod closing;
 mod pending_calls;
 mod reply;
-mod shared_writes;
 mod writing;
 
 pub(crate) use writing::SendFragmented;
@@ -41,7 +40,6 @@ pub(crate) use pending_calls::ReplyReceiver;
 use pending_calls::{NotificationScope, PendingCalls, ReplyWaiter};
 pub use reply::Reply;
 pub(crate) use reply::ReplyKind;
-use shared_writes::AppendedRequests;
 use writing::{Writer, is_local_failure};
 
 use super::ConnectionSlot;
@@ -69,8 +67,6 @@ pub struct ClientConnection {
     metrics: ConnectionMetrics,
     transport: Arc<dyn ConnectionTransport>,
     writer: Mutex<Writer>,
-    /// The requests of threads that wait for the writer.
-    appended: Mutex<AppendedRequests>,
     /// The length beyond which messages are sent in fragments.
     fragment_size: usize,
     send_fragmented: Option<SendFragmented>,
@@ -117,7 +113,6 @@ impl ClientConnection {
             metrics: ConnectionMetrics::default(),
             transport,
             writer: Mutex::new(Writer::default()),
-            appended: Mutex::default(),
             fragment_size: usize::MAX,
             send_fragmented: None,
             pending: Mutex::new(PendingCalls { reader, half: ClientHalf::default() }),
@@ -234,7 +229,7 @@ impl ClientConnection {
         if let Some(side) = self.async_side() {
             side.ensure_reading(self, request_id)?;
         }
-        match self.send_shared(request_id, request, deadline) {
+        match Writer::lock_and_send(self, request, deadline) {
             Ok(()) => self.await_reply(request_id, deadline),
             Err(error) if is_local_failure(&error) => {
                 self.pending.lock().half.remove(request_id);

@@ -49,16 +49,7 @@ impl Writer {
         request: &Encoder<'_>,
         deadline: Option<&Deadline>,
     ) -> io::Result<()> {
-        Self::send_locked(Self::lock(connection, deadline)?, connection, request, deadline)
-    }
-
-    /// Sends a message under the write lock, which this thread has taken.
-    pub(super) fn send_locked(
-        mut writer: MutexGuard<'_, Self>,
-        connection: &ClientConnection,
-        request: &Encoder<'_>,
-        deadline: Option<&Deadline>,
-    ) -> io::Result<()> {
+        let mut writer = Self::lock(connection, deadline)?;
         if connection.is_retired() {
             // A call was abandoned, and its reply may have no reader now. The server would block on that
             // reply, and this thread on the server.

@@ -1,5 +1,4 @@
-//! Requests that are appended, and written together by the reactor or by one of several threads. The tests take the place
-//! of the reactor.
+//! Requests that are appended, and written together by the reactor. The tests take the place of the reactor.
 
 use std::{
     collections::VecDeque,
@@ -10,7 +9,7 @@ use std::{
 use spandrel_cdr::{ByteOrder, Encoder};
 use spandrel_giop::{ReplyStatus, RequestTemplate, ResponseFlags, begin_reply};
 use spandrel_ipc::{Interest, Pollable};
-use spandrel_transport::{Address, Deadline, MessageReader, ReactorTransport, Transport};
+use spandrel_transport::{Address, MessageReader, ReactorTransport, Transport};
 
 use super::*;
 use crate::{client::connection::Reply, diagnostics::statistics::Statistics};
@@ -289,79 +288,4 @@ fn a_run_that_the_transport_takes_in_part_is_continued_in_order() {
         written.extend(std::mem::take(&mut transport.0.lock().writes).concat());
     }
     assert_eq!(ids(&written), (2..20).map(|call| call * 2).collect::<Vec<_>>());
-}
-
-/// Waits until so many threads have appended their requests.
-fn await_appended(connection: &ClientConnection, count: usize) {
-    while connection.appended.lock().requests() < count {
-        std::thread::yield_now();
-    }
-}
-
-#[test]
-fn requests_of_threads_that_wait_for_the_writer_leave_in_one_write() {
-    let (connection, transport, _registration) = connect();
-    for deadline in [None, Some(Deadline::after(Duration::from_secs(3600)))] {
-        let writer = connection.writer.lock();
-        let send = |call: u32| {
-            let connection = Arc::clone(&connection);
-            std::thread::spawn(move || connection.send_shared(call, &request(call, 8), deadline.as_ref()))
-        };
-        let threads: Vec<_> = (0..7).map(send).collect();
-        await_appended(&connection, 7);
-        drop(writer);
-        threads.into_iter().for_each(|thread| thread.join().expect("no panic").expect("it is written"));
-        let writes = transport.take_writes();
-        let all: std::collections::BTreeSet<u32> = writes.iter().flatten().copied().collect();
-        assert_eq!((writes.len(), all), (1, (0..7).collect()));
-    }
-    connection.send_shared(8, &request(8, 8), None).expect("it is written");
-    assert_eq!(transport.take_writes(), [[8]], "one that finds the lock free");
-}
-
-#[test]
-fn a_request_whose_last_octet_was_not_taken_fails_for_its_own_thread() {
-    let (connection, transport, _registration) = connect();
-    let len = request(0, 8).position();
-    let writer = connection.writer.lock();
-    let send = |call: u32| {
-        let connection = Arc::clone(&connection);
-        std::thread::spawn(move || connection.send_shared(call, &request(call, 8), None))
-    };
-    let threads: Vec<_> = (0..5).map(send).collect();
-    await_appended(&connection, 5);
-    // Two whole requests and a part of the third one; the recorder fails then.
-    transport.0.lock().room = Some(2 * len + 5);
-    drop(writer);
-    let outcomes: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("no panic").is_ok()).collect();
-    let written = transport.0.lock().writes.concat();
-    assert_eq!(written.len(), 2 * len + 5);
-    let sent = ids(&written[..2 * len]);
-    let succeeded: Vec<u32> = (0..5u32).zip(outcomes).filter(|(_, is_ok)| *is_ok).map(|(call, _)| call).collect();
-    assert_eq!(succeeded, {
-        let mut sent = sent;
-        sent.sort_unstable();
-        sent
-    });
-    assert!(!connection.writer.lock().half.may_write(), "the peer would take further octets for the rest");
-}
-
-#[test]
-fn a_request_that_waits_for_the_writer_until_its_deadline_is_not_written() {
-    let (connection, transport, _registration) = connect();
-    let writer = connection.writer.lock();
-    let send = |call: u32, deadline: Option<Deadline>| {
-        let connection = Arc::clone(&connection);
-        std::thread::spawn(move || connection.send_shared(call, &request(call, 8), deadline.as_ref()))
-    };
-    let first = send(0, None);
-    await_appended(&connection, 1);
-    let late = send(1, Some(Deadline::after(Duration::from_millis(20))));
-    let error = late.join().expect("no panic").expect_err("the lock was not free");
-    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-    let last = send(2, None);
-    await_appended(&connection, 2);
-    drop(writer);
-    [first, last].into_iter().for_each(|thread| thread.join().expect("no panic").expect("it is written"));
-    assert_eq!(transport.take_writes(), [[0, 2]]);
 }
