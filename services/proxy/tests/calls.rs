@@ -154,7 +154,7 @@ fn wrong_arguments_are_explained() {
         (r#"{"cents": "many"}"#, "invalid"),
         (r#"{"cents": 1, "more": 2}"#, "more"),
         ("[1, 2]", "has 1 members, not 2"),
-        ("7", "expected"),
+        ("7", "expected an object or an array, such as `{\\\"cents\\\": …}`"),
         (r#"{"cents": 99999999999999999999}"#, "invalid"),
         // The text form is not JSON.
         ("{cents: 1}", "not JSON"),
@@ -170,6 +170,8 @@ fn wrong_arguments_are_explained() {
         assert!(text.contains(part), "{body}: {text}");
         assert_eq!(problem["status"], 400);
     }
+    let detail = fixture.send("PUT", "/Bank/alice/limit", "-7").json()["detail"].to_string();
+    assert!(detail.contains("such as `{\\\"value\\\": …}`"), "{detail}");
     let headers = format!("{AUTHORIZATION}Content-Type: text/plain\r\n");
     assert_eq!(fixture.send_with("POST", "/Bank/alice/deposit", &headers, "{\"cents\": 1}").status, 415);
     // A reference that would have to be looked up elsewhere.

@@ -69,6 +69,14 @@ pub enum ArgumentError {
         #[source]
         source: TextError,
     },
+    /// JSON that is neither an object nor an array, such as the value of the only parameter alone.
+    #[error("invalid arguments for `{operation}`: expected an object or an array, such as `{example}`")]
+    Bare {
+        /// The declaration of the operation in IDL.
+        operation: String,
+        /// An object with the parameters' names.
+        example: String,
+    },
     /// A text that is not an object with the parameters' values.
     #[error("invalid arguments for `{operation}`")]
     Arguments {
@@ -177,6 +185,11 @@ impl OperationDescription {
                 "null" if !context.is_strict => Ok(Vec::new()),
                 _ => Err(ArgumentError::Number { operation: self.to_string(), expected: 0, given: 1 }),
             };
+        }
+        if context.is_strict && !text.trim_start().starts_with(['{', '[']) {
+            let names: Vec<_> = members.iter().map(|(name, _)| format!("{}: …", quoted_json(name))).collect();
+            let example = format!("{{{}}}", names.join(", "));
+            return Err(ArgumentError::Bare { operation: self.to_string(), example });
         }
         let type_code = TypeCode::structure(String::new(), self.name.clone(), &members)
             .map_err(|error| ArgumentError::Encoding(error.into()))?;
