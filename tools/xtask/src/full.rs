@@ -46,7 +46,7 @@ const fn cargo(name: &'static str, arguments: &'static [&'static str], limit: u3
     Step { name, program: Program::Cargo(arguments), limit }
 }
 
-const STEPS: [Step; 27] = [
+const STEPS: [Step; 28] = [
     Step { name: "install", program: Program::Install, limit: 30 },
     task("structure", &["structure"], 15),
     task("features --all", &["features", "--all"], 30),
@@ -70,6 +70,7 @@ const STEPS: [Step; 27] = [
     task("faults", &["faults"], 60),
     task("fuzzing, 60 seconds a target", &["fuzz", "--seconds", "60"], 60),
     task("book", &["book"], 60),
+    task("public-api", &["public-api"], 60),
     task("package --verify", &["package", "--verify"], 90),
     cargo("ttcp --quick", &["run", "--release", "--locked", "--", "ttcp", "--quick"], 60),
     cargo("soak, an hour", &["run", "--release", "--locked", "--", "soak", "--seconds", "3600"], 90),

@@ -16,6 +16,7 @@ mod mutants;
 mod package;
 mod peers;
 pub mod profile;
+mod public_api;
 mod robustness;
 mod seeds;
 mod structure;
@@ -95,6 +96,13 @@ enum Task {
         #[arg(long)]
         verify: bool,
     },
+    /// Compare the public items of the crates that programs name with the listings in tools/xtask/public-api; needs a
+    /// nightly toolchain, and builds cargo-public-api
+    PublicApi {
+        /// Write the listings that have changed
+        #[arg(long)]
+        update: bool,
+    },
     /// Build the release archive of this platform: programs, man pages, completions, licenses
     Dist,
     /// Run the long forms of all checks (hours; `full.rs` has the list). Each has a time limit and its output in
@@ -138,6 +146,7 @@ fn run(task: Task) -> Result<()> {
         Task::Book => book::run(),
         Task::Package { verify: true } => package::verify(),
         Task::Package { verify: false } => package::run(),
+        Task::PublicApi { update } => public_api::run(update),
         Task::Dist => dist::run(),
         Task::Full { again, steps } => full::run(&strs(&steps), again),
         Task::Peers(words) if peers::COMMANDS.contains(&&*words[0]) => peers::run(&strs(&words)),

@@ -1,0 +1,198 @@
+//! `cargo xtask public-api`: the public items of the crates that programs name, compared with the committed listings.
+//!
+//! `cargo-public-api` lists them from the JSON of rustdoc. The listings are in `tools/xtask/public-api`, for Linux on
+//! x86-64 with all features, a file for each crate. A change of an interface changes its listing in the same commit,
+//! and `CHANGELOG.md` says how a program is changed.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace;
+
+/// The version of `cargo-public-api`, which reads the JSON of a recent nightly toolchain.
+const TOOL_VERSION: &str = "0.52.0";
+
+/// The facade, the crates whose items it has, and those that the book adds to a package.
+const CRATES: [&str; 21] = [
+    "spandrel",
+    "spandrel-build",
+    "spandrel-orb",
+    "spandrel-poa",
+    "spandrel-server",
+    "spandrel-giop",
+    "spandrel-cdr",
+    "spandrel-dynamic",
+    "spandrel-ssliop",
+    "spandrel-authorization",
+    "spandrel-cos",
+    "spandrel-ipc",
+    "spandrel-reactor",
+    "spandrel-sync",
+    "spandrel-message",
+    "spandrel-stream",
+    "spandrel-configurator",
+    "spandrel-architectures",
+    "spandrel-tls",
+    "spandrel-xdr",
+    "spandrel-metrics",
+];
+
+/// Modules of generated code. Their interface is the IDL of the standards and the mapping.
+const GENERATED: [&str; 8] = [
+    "spandrel_cos::cos_naming",
+    "spandrel_cos::cos_property_service",
+    "spandrel_cos::cos_trading",
+    "spandrel_cos::cos_trading_dynamic",
+    "spandrel_cos::cos_trading_repos",
+    "spandrel_cos::implementation_repository",
+    "spandrel_cos::repository::corba",
+    "spandrel_cos::repository::interface_repository",
+];
+
+/// Methods of traits whose `impl` lines are listed.
+const TRAIT_METHODS: [&str; 7] = ["clone", "cmp", "default", "eq", "fmt", "hash", "partial_cmp"];
+
+/// Traits that say nothing to a program.
+const SILENT_TRAITS: [&str; 5] = [
+    "core::marker::Freeze",
+    "core::marker::StructuralPartialEq",
+    "core::marker::Unpin",
+    "core::panic::unwind_safe::RefUnwindSafe",
+    "core::panic::unwind_safe::UnwindSafe",
+];
+
+/// Compares the listings with the sources; with `is_update`, writes those that have changed.
+pub(crate) fn run(is_update: bool) -> Result<()> {
+    let tool = workspace::cargo_tool("cargo-public-api", TOOL_VERSION, &[])?;
+    let folder = folder();
+    let mut changed = Vec::new();
+    for name in CRATES {
+        let path = folder.join(name).with_extension("txt");
+        let committed = fs::read_to_string(&path).unwrap_or_default();
+        let listing = concise(&list(&tool, name)?);
+        let Some(report) = difference(&committed, &listing) else { continue };
+        println!("{name}: {report}");
+        changed.push(name);
+        if is_update {
+            fs::create_dir_all(&folder)?;
+            fs::write(&path, listing).with_context(|| path.display().to_string())?;
+        }
+    }
+    match (&changed[..], is_update) {
+        ([], _) => println!("the public interfaces of {} crates are as listed", CRATES.len()),
+        (_, true) => println!(
+            "{} listings written to {}; CHANGELOG.md says how a program is changed",
+            changed.len(),
+            folder.display()
+        ),
+        (_, false) => bail!(
+            "the public interface of {} has changed: `cargo xtask public-api --update` writes the listing, and \
+             CHANGELOG.md says how a program is changed",
+            changed.join(", ")
+        ),
+    }
+    Ok(())
+}
+
+fn folder() -> PathBuf {
+    workspace::root().join("tools/xtask/public-api")
+}
+
+/// The output of the tool for a crate.
+fn list(tool: &Path, name: &str) -> Result<String> {
+    let mut command = Command::new(tool);
+    // The toolchain of the JSON; otherwise the present one's programs would run.
+    command.env("RUSTUP_TOOLCHAIN", "nightly").env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTDOC");
+    command.env("CARGO_TARGET_DIR", workspace::target().join("public-api")).env("CARGO_TERM_COLOR", "never");
+    command.args(["public-api", "--omit", "blanket-impls", "--all-features", "--package", name]);
+    let output = command.current_dir(workspace::root()).output().context("cannot start cargo-public-api")?;
+    if !output.status.success() {
+        bail!("cargo-public-api failed for {name}:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("the listing of {name} is not UTF-8"))
+}
+
+/// The lines without generated modules, methods of common traits, and traits that say nothing to a program.
+fn concise(listing: &str) -> String {
+    let is_listed = |line: &&str| {
+        let is_generated = GENERATED.iter().any(|module| {
+            let follows = |(at, _)| line[at + module.len()..].chars().next().is_none_or(|next| next == ':');
+            line.match_indices(module).any(follows)
+        });
+        let subject = line.split_once('(').map_or(*line, |(path, _)| path);
+        let method = subject.rsplit("::").next().unwrap_or_default();
+        let is_common = line.starts_with("pub fn ") && TRAIT_METHODS.contains(&method);
+        let is_silent = line.starts_with("impl") && SILENT_TRAITS.iter().any(|name| line.contains(name));
+        !is_generated && !is_common && !is_silent
+    };
+    listing.lines().filter(is_listed).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// The lines that one of the listings lacks, if they differ. The order of the lines is that of the tool.
+fn difference(old: &str, new: &str) -> Option<String> {
+    /// Lines of a report, so that it stays readable for a new crate.
+    const MAX_LINES: usize = 40;
+    if old == new {
+        return None;
+    }
+    let [old, new] = [old, new].map(|listing| listing.lines().collect::<BTreeSet<_>>());
+    let (removed, added): (Vec<_>, Vec<_>) = (old.difference(&new).collect(), new.difference(&old).collect());
+    let mut report = format!("{} lines removed, {} added", removed.len(), added.len());
+    let signed = removed.iter().map(|line| ('-', line)).chain(added.iter().map(|line| ('+', line)));
+    for (sign, line) in signed.take(MAX_LINES) {
+        let _ = write!(report, "\n  {sign} {line}");
+    }
+    if removed.len() + added.len() > MAX_LINES {
+        report += "\n  …";
+    }
+    Some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_leaves_out_generated_code_and_common_traits() {
+        let listing = "pub mod spandrel_cos\n\
+            pub mod spandrel_cos::cos_naming\n\
+            pub fn spandrel_cos::cos_naming::Binding::clone(&self) -> Self\n\
+            impl core::clone::Clone for spandrel_cos::NamingClient\n\
+            impl core::marker::Send for spandrel_cos::NamingClient\n\
+            impl core::marker::Freeze for spandrel_cos::NamingClient\n\
+            pub fn spandrel_cos::NamingClient::clone(&self) -> spandrel_cos::NamingClient\n\
+            pub fn spandrel_cos::NamingClient::new(&spandrel_orb::orb::Orb) -> Self\n\
+            pub fn spandrel_cos::cos_naming_errors(u8)\n";
+        let expected = "pub mod spandrel_cos\n\
+            impl core::clone::Clone for spandrel_cos::NamingClient\n\
+            impl core::marker::Send for spandrel_cos::NamingClient\n\
+            pub fn spandrel_cos::NamingClient::new(&spandrel_orb::orb::Orb) -> Self\n\
+            pub fn spandrel_cos::cos_naming_errors(u8)\n";
+        assert_eq!(concise(listing), expected);
+    }
+
+    #[test]
+    fn a_change_is_reported_by_its_lines() {
+        assert_eq!(difference("a\nb\n", "a\nb\n"), None);
+        let report = difference("pub fn a()\npub fn b()\n", "pub fn a(u8)\npub fn b()\n").unwrap();
+        assert_eq!(report, "1 lines removed, 1 added\n  - pub fn a()\n  + pub fn a(u8)");
+        let many: String = (0..50).map(|n| format!("pub fn f{n}()\n")).collect();
+        assert!(difference("", &many).unwrap().ends_with("\n  …"));
+    }
+
+    #[test]
+    fn each_listed_crate_exists_and_has_a_listing() {
+        let members: Vec<_> = ["orb", "net"].iter().flat_map(|wing| workspace::wing(wing).unwrap()).collect();
+        let listed: BTreeSet<_> = CRATES.iter().map(|name| folder().join(name).with_extension("txt")).collect();
+        for name in CRATES {
+            assert!(name == "spandrel" || members.iter().any(|member| member.name == name), "{name}");
+        }
+        let files: BTreeSet<_> = fs::read_dir(folder()).unwrap().map(|file| file.unwrap().path()).collect();
+        assert_eq!(files, listed);
+    }
+}
