@@ -276,6 +276,7 @@ fn a_high_request_overtakes_low_ones_of_its_connection_that_wait_for_the_one_thr
     let strategies = [
         Concurrency::default(),
         Concurrency::LeaderFollowers { threads: Some(1) },
+        Concurrency::Reactive,
         Concurrency::ThreadPool { threads: 1, queue: 64 },
     ];
     for concurrency in strategies {
