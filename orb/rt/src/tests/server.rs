@@ -291,11 +291,15 @@ fn a_high_request_overtakes_low_ones_of_its_connection_that_wait_for_the_one_thr
             let high = client.send("note", "high", Some(20_000));
             server.until_buffered(101);
             server.sensor.open();
-            let expected: Vec<u32> = [held, high].into_iter().chain(low).collect();
-            assert_eq!(client.replies(102), expected, "{concurrency:?}");
+            let mut replies = client.replies(102);
+            assert_eq!(replies[..2], [held, high], "{concurrency:?}");
+            // Another thread may read on while one hands a request over: low ones may overtake each other.
+            replies[2..].sort_unstable();
+            assert_eq!(replies[2..], low, "{concurrency:?}");
             let begun = server.sensor.begun();
-            let order = [("held".to_owned(), 10), ("high".to_owned(), 20_000), ("low 0".to_owned(), 5)];
-            assert_eq!(begun[..3], order, "a flood delays the high request by the upcall that runs, and no further");
+            let order = [("held".to_owned(), 10), ("high".to_owned(), 20_000)];
+            assert_eq!(begun[..2], order, "a flood delays the high request by the upcall that runs, and no further");
+            assert!(begun[2..].iter().all(|(_, priority)| *priority == 5), "{begun:?}");
         }
     }
 }
