@@ -6,9 +6,8 @@ use spandrel::services::cos_trading_repos::service_type_repository::TypeStruct;
 use spandrel::types::Ior;
 
 use crate::attributes::Attributes;
-use crate::offer::StoredOffer;
+use crate::offer::{ProxyOffer, ProxyOffers, StoredOffer};
 use crate::offers::Offers;
-use crate::proxies::{ProxyOffer, ProxyOffers};
 use crate::types::ServiceTypes;
 
 /// The types, offers and attributes of a trader.

@@ -40,6 +40,7 @@ mod offers;
 mod plan;
 mod policies;
 mod proxies;
+mod proxy_query;
 mod purge;
 mod query;
 mod register;

@@ -14,7 +14,7 @@ use crate::federation::follow::{merge, requested_properties, retain_wanted};
 use crate::federation::requests::MAX_REQUEST_ID;
 use crate::federation::{Followed as _, FollowedQuery};
 use crate::policies::QueryPolicies;
-use crate::proxies;
+use crate::proxy_query;
 use crate::query::{LocalQuery, LocalResult, SEARCH_CARD};
 use crate::state::State;
 use crate::trader::{DeclaredTypes, require_names};
@@ -69,7 +69,7 @@ impl LookupServant for TraderServant {
         let is_local = values.starting_trader.is_empty();
         let local = if is_local { query.run(&trader.shared) } else { LocalResult::default() };
         let (proxies, is_limited) = match is_local && values.use_proxy_offers {
-            true => proxies::matching(trader, &query, constraint, local.examined),
+            true => proxy_query::matching(trader, &query, constraint, local.examined),
             false => Default::default(),
         };
         // The preference orders the offers of several traders by their properties.

@@ -1,10 +1,11 @@
 //! Offers, and their properties as the constraint language sees them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;
 
 use spandrel::net::sync::Arc;
-use spandrel::services::cos_trading::Property;
+use spandrel::services::cos_trading::{Policy, Property};
 use spandrel::services::cos_trading_dynamic::DynamicProp;
 use spandrel::types::{Any, Ior};
 use spandrel_constraint::{Properties, Value};
@@ -17,6 +18,20 @@ pub(crate) struct StoredOffer {
     pub(crate) reference: Ior,
     pub(crate) properties: Vec<Property>,
 }
+
+/// A proxy offer of a store.
+#[derive(Debug)]
+pub(crate) struct ProxyOffer {
+    /// Its number, type and properties; the reference is that of the `Lookup`.
+    pub(crate) offer: StoredOffer,
+    pub(crate) if_match_all: bool,
+    /// The text of the recipe, which is valid.
+    pub(crate) recipe: String,
+    pub(crate) policies: Vec<Policy>,
+}
+
+/// The proxy offers of a trader by number.
+pub(crate) type ProxyOffers = BTreeMap<u64, Arc<ProxyOffer>>;
 
 impl StoredOffer {
     pub(crate) fn property(&self, name: &str) -> Option<&Any> {

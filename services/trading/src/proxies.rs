@@ -1,10 +1,10 @@
-//! Proxy offers: offers whose objects are found by a query of another trader (Trading Object Service 1.0, 2.5).
+//! The servant of `Proxy`. Proxy offers are offers whose objects are found by a query of another trader (Trading Object Service 1.0, 2.5).
 //!
 //! A proxy offer has a service type and properties, and matches a query like an offer; with `if_match_all`, its type
 //! alone decides. The query then goes on to its `Lookup` with the constraint of its recipe. A proxy offer counts as a hop,
 //! and its target is asked at the same time as linked traders, within the same time.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use spandrel::cdr::to_octets;
 use spandrel::net::sync::Arc;
@@ -19,30 +19,13 @@ use spandrel::{CompletionStatus, SystemException};
 
 use crate::components::TraderServant;
 use crate::edit::Edit;
-use crate::federation::ProxyTarget;
 use crate::federation::recipe::Recipe;
 use crate::limits::require_at_most;
-use crate::offer::{OfferValues, StoredOffer};
-use crate::query::LocalQuery;
+use crate::offer::{ProxyOffer, StoredOffer};
 use crate::register::{require_bounds, require_export};
 use crate::state::State;
 use crate::store::form;
 use crate::trader::Trader;
-use crate::types::Conformance;
-
-/// A proxy offer of a store.
-#[derive(Debug)]
-pub(crate) struct ProxyOffer {
-    /// Its number, type and properties; the reference is that of the `Lookup`.
-    pub(crate) offer: StoredOffer,
-    pub(crate) if_match_all: bool,
-    /// The text of the recipe, which is valid.
-    pub(crate) recipe: String,
-    pub(crate) policies: Vec<Policy>,
-}
-
-/// The proxy offers of a trader by number.
-pub(crate) type ProxyOffers = BTreeMap<u64, Arc<ProxyOffer>>;
 
 impl ProxyServant for TraderServant {
     fn export_proxy(
@@ -126,47 +109,4 @@ where
         None if is_own && state.offers.get(number).is_some() => Err(NotProxyOfferId { id: id.to_owned() }.into()),
         None => Err(UnknownOfferId { id: id.to_owned() }.into()),
     }
-}
-
-/// The targets of the proxy offers that match a query, and whether `search_card` ended the search. `examined` offers were
-/// examined before.
-pub(crate) fn matching(
-    trader: &Trader,
-    query: &LocalQuery<'_>,
-    constraint: &str,
-    examined: u64,
-) -> (Vec<ProxyTarget>, bool) {
-    let proxies: Vec<Arc<ProxyOffer>> = trader.shared.read(|state| {
-        if state.proxies.is_empty() {
-            return Vec::new();
-        }
-        let mut conformance = Conformance::new(&state.types, query.service_type);
-        let mut conforms = |name: &str| match query.policies.exact_type_match {
-            true => name == query.service_type,
-            false => conformance.holds_for(name),
-        };
-        state.proxies.values().filter(|proxy| conforms(&proxy.offer.service_type)).cloned().collect()
-    });
-    let left = u64::from(query.policies.search_card).saturating_sub(examined);
-    let mut targets = Vec::new();
-    for (nth, proxy) in (0..).zip(&proxies) {
-        if nth >= left {
-            return (targets, true);
-        }
-        if !query.is_considered(&proxy.offer, &trader.shared) {
-            continue;
-        }
-        let values = OfferValues { offer: &proxy.offer, dynamic: query.dynamic, deadline: query.deadline };
-        if !proxy.if_match_all && query.constraint.matches(&values) != Ok(true) {
-            continue;
-        }
-        let secondary = Recipe::parse(&proxy.recipe).ok().and_then(|recipe| recipe.constraint(constraint, &values));
-        let Some(constraint) = secondary else {
-            tracing::debug!(number = proxy.offer.number, "the recipe of a proxy offer has no constraint for a query");
-            continue;
-        };
-        let target = trader.orb.reference(proxy.offer.reference.clone()).unchecked_narrow();
-        targets.push(ProxyTarget { target, constraint, policies: proxy.policies.clone() });
-    }
-    (targets, false)
 }

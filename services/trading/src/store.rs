@@ -13,8 +13,7 @@ use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, Sto
 
 use crate::attributes::{AttributeFields, Attributes};
 use crate::edit::{Edit, State};
-use crate::offer::StoredOffer;
-use crate::proxies::ProxyOffer;
+use crate::offer::{ProxyOffer, StoredOffer};
 
 const OFFERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("offers");
 const PROXIES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("proxies");
