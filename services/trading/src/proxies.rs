@@ -22,7 +22,7 @@ use crate::edit::Edit;
 use crate::federation::recipe::Recipe;
 use crate::limits::require_at_most;
 use crate::offer::{ProxyOffer, StoredOffer};
-use crate::register::{require_bounds, require_export};
+use crate::register::{require_bounds, require_properties, type_of_export};
 use crate::state::State;
 use crate::store::form;
 use crate::trader::Trader;
@@ -43,8 +43,9 @@ impl ProxyServant for TraderServant {
             return Err(SystemException::no_implement(0, CompletionStatus::No).with_detail(detail).into());
         }
         let Some(target) = target else { return Err(InvalidLookupRef { target: None }.into()) };
-        require_export::<ExportProxyError>(trader, service_type, properties)?;
+        let full = type_of_export::<ExportProxyError>(trader, service_type)?;
         require_bounds(target.as_object(), properties, &trader.limits)?;
+        require_properties::<ExportProxyError>(trader, service_type, &full, properties)?;
         let offers = |name: &String| properties.iter().any(|property| property.name == *name);
         // A property that is not offered has no value in any query.
         if !Recipe::parse(recipe).is_ok_and(|recipe| recipe.properties().all(offers)) {

@@ -44,12 +44,13 @@ impl RegisterServant for TraderServant {
     ) -> Result<String, ExportError> {
         let trader = &self.0;
         let Some(reference) = reference else { return Err(InvalidObjectRef { r#ref: None }.into()) };
-        let full = require_export::<ExportError>(trader, service_type, properties)?;
+        let full = type_of_export::<ExportError>(trader, service_type)?;
         if trader.checks_interfaces && !implements(reference, &full.if_name) {
             let reference = Some(reference.clone());
             return Err(InterfaceTypeMismatch { r#type: service_type.to_owned(), reference }.into());
         }
         require_bounds(reference, properties, &trader.limits)?;
+        require_properties::<ExportError>(trader, service_type, &full, properties)?;
         let number = trader.shared.next_offer();
         let offer = Arc::new(StoredOffer {
             number,
@@ -205,28 +206,39 @@ fn implements(object: &ObjectRef, interface: &str) -> bool {
     is_known || object.with_timeout(Some(INTERFACE_TIMEOUT)).is_a(interface).unwrap_or(true)
 }
 
-/// Checks the type and the properties of a new offer, in the order of the exceptions of `export`. Returns the type.
-pub(crate) fn require_export<E>(trader: &Trader, service_type: &str, properties: &[Property]) -> Result<TypeStruct, E>
+/// The type of a new offer with the properties of its supertypes.
+pub(crate) fn type_of_export<E>(trader: &Trader, service_type: &str) -> Result<TypeStruct, E>
 where
-    E: From<IllegalServiceType>
-        + From<UnknownServiceType>
-        + From<IllegalPropertyName>
+    E: From<IllegalServiceType> + From<UnknownServiceType>,
+{
+    trader.shared.read(|state| {
+        let full = state.types.full(state.types.find::<E>(service_type)?);
+        // A masked type has no new offers.
+        if full.masked {
+            return Err(UnknownServiceType { r#type: service_type.to_owned() }.into());
+        }
+        Ok(full)
+    })
+}
+
+/// Checks the properties of a new offer, in the order of the exceptions of `export`.
+pub(crate) fn require_properties<E>(
+    trader: &Trader,
+    service_type: &str,
+    full: &TypeStruct,
+    properties: &[Property],
+) -> Result<(), E>
+where
+    E: From<IllegalPropertyName>
         + From<DuplicatePropertyName>
         + From<PropertyTypeMismatch>
         + From<ReadonlyDynamicProperty>
         + From<MissingMandatoryProperty>,
 {
-    let (full, has_dynamic) = trader.shared.read(|state| {
-        let full = state.types.full(state.types.find::<E>(service_type)?);
-        // A masked type has no new offers.
-        if full.masked {
-            return Err(E::from(UnknownServiceType { r#type: service_type.to_owned() }));
-        }
-        Ok((full, state.attributes.supports_dynamic_properties))
-    })?;
+    let has_dynamic = trader.shared.read(|state| state.attributes.supports_dynamic_properties);
     require_names::<E>(properties.iter().map(|property| &property.name))?;
     for property in properties {
-        check_value::<E>(service_type, &full, property, has_dynamic)?;
+        check_value::<E>(service_type, full, property, has_dynamic)?;
     }
     let is_missing =
         |prop: &&PropStruct| is_mandatory(prop.mode) && !properties.iter().any(|property| property.name == prop.name);
@@ -235,7 +247,7 @@ where
             let (r#type, name) = (service_type.to_owned(), missing.name.clone());
             Err(MissingMandatoryProperty { r#type, name }.into())
         }
-        None => Ok(full),
+        None => Ok(()),
     }
 }
 
