@@ -232,4 +232,254 @@ pub mod event_monitoring {
         /// The errors of `consumers`.
         pub type ConsumersError = super::UnknownChannelError;
     }
+
+    /// A factory with the monitor of its channels.
+    pub struct MonitoredFactory(crate::omni_events::EventChannelFactory);
+    rt::reference! {
+        object_reference MonitoredFactory(crate::omni_events::EventChannelFactory),
+        "IDL:spandrel/EventMonitoring/MonitoredFactory:1.0", "MonitoredFactory", async narrow_async,
+        crate::cos_life_cycle::GenericFactory, crate::ft::PullMonitorable,
+        crate::event_channel_admin::EventChannelFactory, crate::event::EventChannelFactory,
+        crate::omni_events::EventChannelFactory
+    }
+
+    impl MonitoredFactory {
+        pub fn supports(
+            &self,
+            k: &[crate::cos_naming::NameComponent],
+        ) -> Result<bool, rt::SystemException> {
+            rt::call(self, "supports", &(k,))
+        }
+
+        pub fn create_object(
+            &self,
+            k: &[crate::cos_naming::NameComponent],
+            the_criteria: &[crate::cos_life_cycle::NameValuePair],
+        ) -> Result<
+            Option<rt::ObjectRef>,
+            crate::cos_life_cycle::generic_factory::CreateObjectError,
+        > {
+            rt::call(self, "create_object", &(k, the_criteria))
+        }
+
+        pub fn is_alive(&self) -> Result<bool, rt::SystemException> {
+            rt::call(self, "is_alive", &())
+        }
+
+        pub fn create_channel(
+            &self,
+            channel_name: &str,
+        ) -> Result<
+            Option<crate::cos_event_channel_admin::EventChannel>,
+            crate::event::event_channel_factory::CreateChannelError,
+        > {
+            rt::call(self, "create_channel", &(channel_name,))
+        }
+
+        pub fn join_channel(
+            &self,
+            channel_name: &str,
+        ) -> Result<
+            Option<crate::cos_event_channel_admin::EventChannel>,
+            crate::event::event_channel_factory::JoinChannelError,
+        > {
+            rt::call(self, "join_channel", &(channel_name,))
+        }
+
+        pub fn event_monitor(&self) -> Result<Option<Monitor>, rt::SystemException> {
+            rt::call(self, "_get_event_monitor", &())
+        }
+
+        /// As `supports`, without waiting: the arguments are marshaled before this returns.
+        #[inline]
+        pub fn supports_async(
+            &self,
+            k: &[crate::cos_naming::NameComponent],
+        ) -> rt::AsyncReply<bool, rt::SystemException> {
+            rt::call_async(self, "supports", &(k,))
+        }
+
+        /// As `create_object`, without waiting: the arguments are marshaled before this returns.
+        #[inline]
+        pub fn create_object_async(
+            &self,
+            k: &[crate::cos_naming::NameComponent],
+            the_criteria: &[crate::cos_life_cycle::NameValuePair],
+        ) -> rt::AsyncReply<
+            Option<rt::ObjectRef>,
+            crate::cos_life_cycle::generic_factory::CreateObjectError,
+        > {
+            rt::call_async(self, "create_object", &(k, the_criteria))
+        }
+
+        /// As `is_alive`, without waiting: the arguments are marshaled before this returns.
+        #[inline]
+        pub fn is_alive_async(&self) -> rt::AsyncReply<bool, rt::SystemException> {
+            rt::call_async(self, "is_alive", &())
+        }
+
+        /// As `create_channel`, without waiting: the arguments are marshaled before this returns.
+        #[inline]
+        pub fn create_channel_async(
+            &self,
+            channel_name: &str,
+        ) -> rt::AsyncReply<
+            Option<crate::cos_event_channel_admin::EventChannel>,
+            crate::event::event_channel_factory::CreateChannelError,
+        > {
+            rt::call_async(self, "create_channel", &(channel_name,))
+        }
+
+        /// As `join_channel`, without waiting: the arguments are marshaled before this returns.
+        #[inline]
+        pub fn join_channel_async(
+            &self,
+            channel_name: &str,
+        ) -> rt::AsyncReply<
+            Option<crate::cos_event_channel_admin::EventChannel>,
+            crate::event::event_channel_factory::JoinChannelError,
+        > {
+            rt::call_async(self, "join_channel", &(channel_name,))
+        }
+
+        /// As `event_monitor`, without waiting: the arguments are marshaled before this returns.
+        #[inline]
+        pub fn event_monitor_async(
+            &self,
+        ) -> rt::AsyncReply<Option<Monitor>, rt::SystemException> {
+            rt::call_async(self, "_get_event_monitor", &())
+        }
+    }
+
+    /// The servant trait of `EventMonitoring::MonitoredFactory`, implemented by servers.
+    pub trait MonitoredFactoryServant: crate::omni_events::EventChannelFactoryServant {
+        fn event_monitor(&self) -> Result<Option<Monitor>, rt::SystemException>;
+    }
+
+    impl<S: MonitoredFactoryServant + ?Sized> MonitoredFactoryServant
+    for ::std::sync::Arc<S> {
+        #[inline]
+        fn event_monitor(&self) -> Result<Option<Monitor>, rt::SystemException> {
+            S::event_monitor(self)
+        }
+    }
+
+    /// Dispatches requests for `EventMonitoring::MonitoredFactory` to an implementation of its servant trait.
+    #[derive(Debug)]
+    pub struct MonitoredFactorySkeleton<S>(pub S);
+
+    impl<S> MonitoredFactorySkeleton<S> {
+        /// Wraps a servant, to be activated in an object adapter.
+        pub fn new(servant: S) -> Self {
+            Self(servant)
+        }
+    }
+
+    impl<S: MonitoredFactoryServant> rt::Servant for MonitoredFactorySkeleton<S> {
+        fn repository_id(&self) -> &'static str {
+            "IDL:spandrel/EventMonitoring/MonitoredFactory:1.0"
+        }
+
+        fn is_a(&self, repository_id: &str) -> bool {
+            matches!(
+                repository_id, "IDL:spandrel/EventMonitoring/MonitoredFactory:1.0" |
+                "IDL:omg.org/CosLifeCycle/GenericFactory:1.0" |
+                "IDL:omg.org/FT/PullMonitorable:1.0" |
+                "IDL:EventChannelAdmin/EventChannelFactory:1.0" |
+                "IDL:openorb.org/event/EventChannelFactory:1.0" |
+                "IDL:omni/omniEvents/EventChannelFactory:1.0" |
+                "IDL:omg.org/CORBA/Object:1.0"
+            )
+        }
+
+        fn operations(&self) -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &[
+                    "_get_event_monitor",
+                    "create_channel",
+                    "create_object",
+                    "is_alive",
+                    "join_channel",
+                    "supports",
+                ],
+                0,
+                &[0, 43],
+                &[0, 3, 2, 1, 4, 5, 6],
+            );
+            &OPERATIONS
+        }
+
+        fn upcall(
+            &self,
+            operation: usize,
+            mut call: rt::ServerCall<'_>,
+        ) -> Result<rt::Replied, rt::SystemException> {
+            match operation {
+                0 => {
+                    let result = MonitoredFactoryServant::event_monitor(&self.0)?;
+                    call.reply(|out| rt::Encode::encode(&result, out))
+                }
+                1 => {
+                    let mut input = call.arguments()?;
+                    let channel_name = input.str()?;
+                    rt::end_arguments(&input);
+                    match crate::event::EventChannelFactoryServant::create_channel(
+                        &self.0,
+                        &channel_name,
+                    ) {
+                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                2 => {
+                    let mut input = call.arguments()?;
+                    let k = <crate::cos_naming::NameComponent as rt::Decode>::lend(
+                        &mut input,
+                    )?;
+                    let the_criteria = <crate::cos_life_cycle::NameValuePair as rt::Decode>::lend(
+                        &mut input,
+                    )?;
+                    rt::end_arguments(&input);
+                    match crate::cos_life_cycle::GenericFactoryServant::create_object(
+                        &self.0,
+                        &k,
+                        &the_criteria,
+                    ) {
+                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                3 => {
+                    let result = crate::ft::PullMonitorableServant::is_alive(&self.0)?;
+                    call.reply(|out| rt::Encode::encode(&result, out))
+                }
+                4 => {
+                    let mut input = call.arguments()?;
+                    let channel_name = input.str()?;
+                    rt::end_arguments(&input);
+                    match crate::event::EventChannelFactoryServant::join_channel(
+                        &self.0,
+                        &channel_name,
+                    ) {
+                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                5 => {
+                    let mut input = call.arguments()?;
+                    let k = <crate::cos_naming::NameComponent as rt::Decode>::lend(
+                        &mut input,
+                    )?;
+                    rt::end_arguments(&input);
+                    let result = crate::cos_life_cycle::GenericFactoryServant::supports(
+                        &self.0,
+                        &k,
+                    )?;
+                    call.reply(|out| rt::Encode::encode(&result, out))
+                }
+                _ => call.implicit(self),
+            }
+        }
+    }
+    rt::served! { MonitoredFactory, MonitoredFactoryServant by MonitoredFactorySkeleton }
 }

@@ -1,6 +1,7 @@
 //! The factory of channels, with the interfaces of omniEvents.
 
 use spandrel::net::sync::Arc;
+use spandrel::poa::ObjectId;
 use spandrel::services::cos_event_channel_admin::EventChannel;
 use spandrel::services::cos_life_cycle::generic_factory::CreateObjectError;
 use spandrel::services::cos_life_cycle::{GenericFactoryServant, InvalidCriteria, NoFactory, Nvp};
@@ -10,11 +11,13 @@ use spandrel::services::event::{
     EventChannelFactoryServant as NamedChannelsServant, EventChannelNotFound, NameAlreadyUsed,
 };
 use spandrel::services::event_channel_admin::EventChannelFactoryServant as EarlierFactoryServant;
+use spandrel::services::event_monitoring::{Monitor, MonitoredFactoryServant};
 use spandrel::services::ft::PullMonitorableServant;
 use spandrel::services::omni_events::EventChannelFactoryServant;
 use spandrel::{ObjectRef, SystemException};
 
 use crate::channels::{CreateError, create, find, reference};
+use crate::service::MONITOR_KEY;
 use crate::settings::ChannelSettings;
 use crate::shared::Shared;
 
@@ -74,3 +77,10 @@ impl NamedChannelsServant for FactoryServant {
 }
 
 impl EventChannelFactoryServant for FactoryServant {}
+
+impl MonitoredFactoryServant for FactoryServant {
+    fn event_monitor(&self) -> Result<Option<Monitor>, SystemException> {
+        let id = ObjectId::from(MONITOR_KEY);
+        Ok(Some(self.0.adapter.id_to_reference(&id)?.unchecked_narrow()))
+    }
+}

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use spandrel::net::sync::{Arc, Mutex, RwLock};
 use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError, WaitForCompletion};
 use spandrel::server::Servant;
-use spandrel::services::event_monitoring::MonitorSkeleton;
-use spandrel::services::omni_events::EventChannelFactorySkeleton;
+use spandrel::services::event_monitoring::{MonitorSkeleton, MonitoredFactorySkeleton};
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
 use spandrel_store::{Administration, Service, Storage};
 
@@ -136,7 +135,7 @@ impl EventService {
             orb.set_object_key_alias(key, &object)?;
             Ok(object)
         };
-        let factory = serve(FACTORY_KEY, Arc::new(EventChannelFactorySkeleton::new(FactoryServant(shared.clone()))))?;
+        let factory = serve(FACTORY_KEY, Arc::new(MonitoredFactorySkeleton::new(FactoryServant(shared.clone()))))?;
         serve(MONITOR_KEY, Arc::new(MonitorSkeleton::new(MonitorState(shared.clone()))))?;
         for channel in stored {
             restore(&shared, channel)?;
