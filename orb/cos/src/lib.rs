@@ -43,11 +43,7 @@ pub use naming_client::{MAX_PUBLISHED, NamingClient, NamingError};
 
 include!("cos_naming.rs");
 #[cfg(feature = "event")]
-include!("cos_event.rs");
-#[cfg(feature = "event")]
-include!("event_factory.rs");
-#[cfg(feature = "event")]
-include!("event_monitor.rs");
+include!("event_stubs.rs");
 #[cfg(feature = "property")]
 include!("cos_property_service.rs");
 #[cfg(feature = "trading")]

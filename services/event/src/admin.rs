@@ -11,28 +11,29 @@ use spandrel::services::omni_events::{EventChannelServant as OmniEventChannelSer
 use spandrel::{ObjectRef, SystemException};
 
 use crate::channel::Channel;
-use crate::channels::destroy;
+use crate::destruction::destroy;
+use crate::keys::{CONSUMERS, SUPPLIERS};
 use crate::proxies::create_proxy;
+use crate::registry::Registry;
 use crate::store::ProxyKind;
-
-/// The parts of object ids of the administrators.
-pub(crate) const CONSUMERS: &str = "consumers";
-pub(crate) const SUPPLIERS: &str = "suppliers";
 
 /// A channel, as the servant of its own interface and those of its administrators.
 #[derive(Clone, Debug)]
-pub(crate) struct ChannelServant(pub(crate) Arc<Channel>);
+pub(crate) struct ChannelServant {
+    pub(crate) channel: Arc<Channel>,
+    pub(crate) registry: Arc<Registry>,
+}
 
 impl ChannelServant {
     /// Activates the channel and its administrators.
     pub(crate) fn activate(&self) -> Result<ObjectRef, SystemException> {
-        self.0.serve(Some(CONSUMERS), Arc::new(ConsumerAdminSkeleton::new(self.clone())))?;
-        self.0.serve(Some(SUPPLIERS), Arc::new(SupplierAdminSkeleton::new(self.clone())))?;
-        self.0.serve(None, Arc::new(EventChannelSkeleton::new(self.clone())))
+        self.channel.serve(Some(CONSUMERS), Arc::new(ConsumerAdminSkeleton::new(self.clone())))?;
+        self.channel.serve(Some(SUPPLIERS), Arc::new(SupplierAdminSkeleton::new(self.clone())))?;
+        self.channel.serve(None, Arc::new(EventChannelSkeleton::new(self.clone())))
     }
 
     fn part(&self, part: &str) -> Result<ObjectRef, SystemException> {
-        Ok(self.0.shared.adapter.id_to_reference(&self.0.object_id(Some(part)))?)
+        Ok(self.channel.shared.adapter.id_to_reference(&self.channel.object_id(Some(part)))?)
     }
 }
 
@@ -46,7 +47,7 @@ impl EventChannelServant for ChannelServant {
     }
 
     fn destroy(&self) -> Result<(), SystemException> {
-        destroy(&self.0)
+        destroy(&self.registry, &self.channel)
     }
 }
 
@@ -60,20 +61,20 @@ impl OmniEventChannelServant for ChannelServant {}
 
 impl ConsumerAdminServant for ChannelServant {
     fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplier>, SystemException> {
-        Ok(Some(create_proxy(&self.0, ProxyKind::PushSupplier)?.unchecked_narrow()))
+        Ok(Some(create_proxy(&self.channel, ProxyKind::PushSupplier)?.unchecked_narrow()))
     }
 
     fn obtain_pull_supplier(&self) -> Result<Option<ProxyPullSupplier>, SystemException> {
-        Ok(Some(create_proxy(&self.0, ProxyKind::PullSupplier)?.unchecked_narrow()))
+        Ok(Some(create_proxy(&self.channel, ProxyKind::PullSupplier)?.unchecked_narrow()))
     }
 }
 
 impl SupplierAdminServant for ChannelServant {
     fn obtain_push_consumer(&self) -> Result<Option<ProxyPushConsumer>, SystemException> {
-        Ok(Some(create_proxy(&self.0, ProxyKind::PushConsumer)?.unchecked_narrow()))
+        Ok(Some(create_proxy(&self.channel, ProxyKind::PushConsumer)?.unchecked_narrow()))
     }
 
     fn obtain_pull_consumer(&self) -> Result<Option<ProxyPullConsumer>, SystemException> {
-        Ok(Some(create_proxy(&self.0, ProxyKind::PullConsumer)?.unchecked_narrow()))
+        Ok(Some(create_proxy(&self.channel, ProxyKind::PullConsumer)?.unchecked_narrow()))
     }
 }

@@ -17,13 +17,13 @@ use spandrel::services::omni_events::EventChannelFactoryServant;
 use spandrel::{ObjectRef, SystemException};
 
 use crate::channels::{CreateError, create, find, reference};
-use crate::service::MONITOR_KEY;
+use crate::keys::MONITOR_KEY;
+use crate::registry::Registry;
 use crate::settings::ChannelSettings;
-use crate::shared::Shared;
 
 /// The servant of the factory.
 #[derive(Clone, Debug)]
-pub(crate) struct FactoryServant(pub(crate) Arc<Shared>);
+pub(crate) struct FactoryServant(pub(crate) Arc<Registry>);
 
 /// Whether it is the key of event channels: `EventChannel` with the kind `object interface`.
 fn is_of_channels(key: &[NameComponent]) -> bool {
@@ -81,6 +81,6 @@ impl EventChannelFactoryServant for FactoryServant {}
 impl MonitoredFactoryServant for FactoryServant {
     fn event_monitor(&self) -> Result<Option<Monitor>, SystemException> {
         let id = ObjectId::from(MONITOR_KEY);
-        Ok(Some(self.0.adapter.id_to_reference(&id)?.unchecked_narrow()))
+        Ok(Some(self.0.shared.adapter.id_to_reference(&id)?.unchecked_narrow()))
     }
 }

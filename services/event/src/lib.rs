@@ -27,11 +27,14 @@ mod channel;
 mod channels;
 mod connection;
 mod delivery;
+mod destruction;
 mod factory;
+mod keys;
 mod limits;
 mod monitor;
 mod proxies;
 mod queue;
+mod registry;
 mod service;
 mod settings;
 mod shared;
@@ -41,7 +44,8 @@ mod timer;
 #[doc(hidden)]
 pub use spandrel;
 
+pub use keys::{FACTORY_KEY, MONITOR_KEY};
 pub use limits::{Limits, PeerOptions};
-pub use service::{ADAPTER, EventError, EventOptions, EventService, FACTORY_KEY, MONITOR_KEY, STORE_FILE};
+pub use service::{ADAPTER, EventError, EventOptions, EventService, STORE_FILE};
 pub use settings::ChannelSettings;
 pub use store::{StoreError, check_store};

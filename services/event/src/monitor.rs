@@ -12,7 +12,7 @@ use crate::channel::{Channel, ChannelNumbers};
 use crate::channels::{find, reference};
 use crate::connection::Connection;
 use crate::queue::QueueCounts;
-use crate::shared::Shared;
+use crate::registry::Registry;
 use crate::store::ProxyKind;
 
 /// The most states in one reply.
@@ -22,7 +22,7 @@ const LABELLED: usize = 100;
 
 /// The servant of the monitor.
 #[derive(Clone, Debug)]
-pub(crate) struct MonitorState(pub(crate) Arc<Shared>);
+pub(crate) struct MonitorState(pub(crate) Arc<Registry>);
 
 impl MonitorServant for MonitorState {
     fn channels(&self, after: &str, how_many: u32) -> Result<Vec<ChannelState>, SystemException> {
@@ -74,8 +74,8 @@ fn clamped(count: usize) -> u32 {
 }
 
 /// The state as Prometheus reads it. At most [`LABELLED`] channels and consumers have series of their own.
-pub(crate) fn render(shared: &Shared) -> String {
-    let all: Vec<Arc<Channel>> = shared.channels.read().by_name.values().cloned().collect();
+pub(crate) fn render(registry: &Registry) -> String {
+    let all: Vec<Arc<Channel>> = registry.channels.read().by_name.values().cloned().collect();
     let mut numbers: Vec<_> = all.iter().map(|channel| (channel, channel.numbers())).collect();
     numbers.sort_by_key(|(_, numbers)| std::cmp::Reverse((numbers.longest_queue, numbers.received)));
     let mut text = String::new();
@@ -84,7 +84,7 @@ pub(crate) fn render(shared: &Shared) -> String {
         write_sample(&mut text, name, "", value);
     };
     single("spandrel_event_channels", "Event channels.", all.len());
-    single("spandrel_event_memory_octets", "Octets of the events in all queues.", shared.memory.used());
+    single("spandrel_event_memory_octets", "Octets of the events in all queues.", registry.shared.memory.used());
     type Column = (&'static str, &'static str, Kind, fn(&ChannelNumbers) -> u64);
     let columns: [Column; 9] = [
         ("spandrel_events_received_total", "Events of suppliers.", Kind::Counter, |n| n.received),

@@ -11,10 +11,12 @@ use spandrel_store::{Administration, Service, Storage};
 
 use crate::channels::{CreateError, create, find, reference, restore};
 use crate::factory::FactoryServant;
+use crate::keys::{FACTORY_KEY, MONITOR_KEY};
 use crate::limits::{EventMemory, Limits, PeerOptions};
 use crate::monitor::{MonitorState, render};
+use crate::registry::{Channels, Registry};
 use crate::settings::ChannelSettings;
-use crate::shared::{Channels, PullReplies, Shared};
+use crate::shared::{PullReplies, Shared};
 use crate::store::{Store, StoreError};
 use crate::timer::Timer;
 
@@ -23,12 +25,6 @@ pub const STORE_FILE: &str = "event.redb";
 
 /// The name of the adapter of the factory, channels and proxies, below the root adapter; for policies.
 pub const ADAPTER: &str = "Event";
-
-/// The key of the factory of channels, as in omniEvents.
-pub const FACTORY_KEY: &str = "omniEvents";
-
-/// The key of the monitor, which shows the state of channels and consumers.
-pub const MONITOR_KEY: &str = "EventMonitor";
 
 /// The settings of an event service.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +92,7 @@ pub enum EventError {
 /// ```
 #[derive(Debug)]
 pub struct EventService {
-    shared: Arc<Shared>,
+    registry: Arc<Registry>,
     factory: ObjectRef,
     /// Only with a store.
     administration: Option<Administration>,
@@ -125,9 +121,10 @@ impl EventService {
             memory: EventMemory::new(options.limits.octets),
             timer: Timer::start(),
             store: store.clone(),
-            channels: RwLock::new(Channels { next, ..Channels::default() }),
             replies: PullReplies::start(),
         });
+        let channels = RwLock::new(Channels { next, ..Channels::default() });
+        let registry = Arc::new(Registry { shared: Arc::clone(&shared), channels });
         let serve = |key: &str, servant: Arc<dyn Servant>| -> Result<ObjectRef, EventError> {
             let id = ObjectId::from(key);
             shared.adapter.activate_object_with_id(&id, servant)?;
@@ -135,10 +132,10 @@ impl EventService {
             orb.set_object_key_alias(key, &object)?;
             Ok(object)
         };
-        let factory = serve(FACTORY_KEY, Arc::new(MonitoredFactorySkeleton::new(FactoryServant(shared.clone()))))?;
-        serve(MONITOR_KEY, Arc::new(MonitorSkeleton::new(MonitorState(shared.clone()))))?;
+        let factory = serve(FACTORY_KEY, Arc::new(MonitoredFactorySkeleton::new(FactoryServant(registry.clone()))))?;
+        serve(MONITOR_KEY, Arc::new(MonitorSkeleton::new(MonitorState(registry.clone()))))?;
         for channel in stored {
-            restore(&shared, channel)?;
+            restore(&registry, channel)?;
         }
         shared.adapter.the_poa_manager().activate()?;
         let administration = match (store, &options.data) {
@@ -148,7 +145,7 @@ impl EventService {
             }
             _ => None,
         };
-        Ok(Self { shared, factory, administration })
+        Ok(Self { registry, factory, administration })
     }
 
     /// The reference to the factory, as clients resolve it.
@@ -162,13 +159,13 @@ impl EventService {
     /// # Errors
     /// A name that no channel can have; too many channels; a store that cannot be written.
     pub fn channel(&self, name: &str) -> Result<ObjectRef, EventError> {
-        if let Some(channel) = find(&self.shared, name) {
+        if let Some(channel) = find(&self.registry, name) {
             return Ok(reference(&channel)?);
         }
         let settings = ChannelSettings { name: Some(name.to_owned()), ..ChannelSettings::default() };
-        match create(&self.shared, settings) {
+        match create(&self.registry, settings) {
             Ok(object) => Ok(object),
-            Err(CreateError::Name) => match find(&self.shared, name) {
+            Err(CreateError::Name) => match find(&self.registry, name) {
                 Some(channel) => Ok(reference(&channel)?),
                 None => Err(EventError::Name(name.to_owned())),
             },
@@ -179,19 +176,19 @@ impl EventService {
     /// The number of channels.
     #[must_use]
     pub fn channels(&self) -> usize {
-        self.shared.channels.read().by_name.len()
+        self.registry.channels.read().by_name.len()
     }
 
     /// The octets of the events in all queues.
     #[must_use]
     pub fn event_octets(&self) -> usize {
-        self.shared.memory.used()
+        self.registry.shared.memory.used()
     }
 
     /// A function that renders the state of channels and consumers in Prometheus' text format.
     pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + 'static {
-        let shared = Arc::clone(&self.shared);
-        move || render(&shared)
+        let registry = Arc::clone(&self.registry);
+        move || render(&registry)
     }
 
     /// Ends the service after its running requests. Stored connections are served again at the next start; events in
@@ -201,16 +198,16 @@ impl EventService {
     /// Those of the adapter's destruction.
     pub fn stop(self) -> Result<(), EventError> {
         drop(self.administration);
-        let orb = &self.shared.orb;
-        let channels = std::mem::take(&mut self.shared.channels.write().by_name);
+        let orb = &self.registry.shared.orb;
+        let channels = std::mem::take(&mut self.registry.channels.write().by_name);
         for key in [FACTORY_KEY, MONITOR_KEY].into_iter().chain(channels.keys().map(String::as_str)) {
             orb.remove_object_key_alias(key);
         }
         for channel in channels.values() {
             channel.halt();
         }
-        let ended = self.shared.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes);
-        self.shared.replies.stop();
+        let ended = self.registry.shared.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes);
+        self.registry.shared.replies.stop();
         match ended {
             // An ORB that was shut down has destroyed it.
             Err(PoaError::System(exception)) if exception.completed() == CompletionStatus::No => Err(exception.into()),

@@ -1,21 +1,19 @@
 //! The parts that all channels of a service share.
 
-use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::thread;
 
 use spandrel::messaging::AsyncReply;
-use spandrel::net::sync::{Arc, Mutex, RwLock};
+use spandrel::net::sync::{Arc, Mutex};
 use spandrel::services::cos_event_comm::Disconnected;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
 
-use crate::channel::Channel;
 use crate::limits::{EventMemory, Limits, PeerOptions};
 use crate::queue::{EndedPull, PullEnd};
 use crate::store::{Store, StoreFailure};
 use crate::timer::Timer;
 
-/// The ORB, bounds, memory, store and channels of a service.
+/// The ORB, bounds, memory and store of a service.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) orb: Orb,
@@ -25,22 +23,14 @@ pub(crate) struct Shared {
     pub(crate) memory: Arc<EventMemory>,
     pub(crate) timer: Timer,
     pub(crate) store: Option<Arc<Mutex<Store>>>,
-    pub(crate) channels: RwLock<Channels>,
     pub(crate) replies: PullReplies,
-}
-
-/// The channels by their names, and the number of the next one.
-#[derive(Debug, Default)]
-pub(crate) struct Channels {
-    pub(crate) by_name: BTreeMap<String, Arc<Channel>>,
-    pub(crate) next: u64,
 }
 
 impl Shared {
     /// Makes a change of the store, if there is one.
     ///
     /// # Errors
-    /// PERSIST_STORE.
+    /// PERSIST_STORE if the store cannot be written.
     pub(crate) fn change(
         &self,
         change: impl FnOnce(&mut Store) -> Result<(), StoreFailure>,

@@ -1,0 +1,11 @@
+//! Plain object keys of the service, and the parts of its object ids.
+
+/// The key of the factory of channels, as in omniEvents.
+pub const FACTORY_KEY: &str = "omniEvents";
+
+/// The key of the monitor, which shows the state of channels and consumers.
+pub const MONITOR_KEY: &str = "EventMonitor";
+
+/// The parts of object ids of the administrators.
+pub(crate) const CONSUMERS: &str = "consumers";
+pub(crate) const SUPPLIERS: &str = "suppliers";
