@@ -15,6 +15,7 @@ mod completions;
 mod config;
 mod describe;
 mod dump;
+mod events;
 mod external;
 mod idl;
 mod ior;
@@ -64,6 +65,7 @@ enum Command {
     Unbind(naming::UnbindArgs),
     Watch(watch::Args),
     Trade(trade::Args),
+    Events(events::Args),
     Dump(dump::Args),
     Idl(idl::Args),
     Options(options::Args),
@@ -127,6 +129,7 @@ fn main() -> ExitCode {
         Command::Unbind(args) => args.run(),
         Command::Watch(args) => args.run(),
         Command::Trade(args) => args.run(),
+        Command::Events(args) => args.run(),
         Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
         Command::Options(args) => args.run(),

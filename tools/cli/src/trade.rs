@@ -8,6 +8,9 @@ mod trader;
 mod types;
 mod values;
 
+pub(crate) use table::Table;
+pub(crate) use values::{read_value, text as value_text};
+
 const EXAMPLES: &str = "\
 Examples:
   spandrel trade types add Printer --interface IDL:Office/Printer:1.0 'mandatory string name' 'unsigned short ppm' 'boolean colour'

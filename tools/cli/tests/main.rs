@@ -4,6 +4,7 @@ mod bench;
 mod call;
 mod config;
 mod dump;
+mod events;
 mod external;
 mod help;
 mod idl;

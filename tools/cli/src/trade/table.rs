@@ -6,24 +6,24 @@ use spandrel::net::error::escape;
 const MAX_CELL: usize = 40;
 
 /// A table of rows, the first of which may be titles.
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(super) fn new<'t>(titles: impl IntoIterator<Item = &'t str>) -> Self {
+    pub(crate) fn new<'t>(titles: impl IntoIterator<Item = &'t str>) -> Self {
         let mut table = Self::untitled();
         table.row(titles.into_iter().map(str::to_owned));
         table
     }
 
     /// A table without titles.
-    pub(super) fn untitled() -> Self {
+    pub(crate) fn untitled() -> Self {
         Self { rows: Vec::new() }
     }
 
     /// Adds a row with as many cells as there are titles.
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let cells: Vec<String> = cells.into_iter().collect();
         let last = cells.len().saturating_sub(1);
         let shown = |(column, cell): (usize, &String)| match column == last {
@@ -34,7 +34,7 @@ impl Table {
     }
 
     /// The lines of the table. Columns are two spaces apart.
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let width = |column: usize| {
             self.rows

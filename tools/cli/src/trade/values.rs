@@ -32,6 +32,11 @@ fn read(orb: &Orb, type_code: Option<&TypeCode>, text: &str) -> anyhow::Result<A
     }
 }
 
+/// The value of a text with its type before it.
+pub(crate) fn read_value(orb: &Orb, text: &str) -> anyhow::Result<Any> {
+    read(orb, None, text)
+}
+
 /// A property of `NAME=VALUE`. The type is that in the service type, or stands before the value.
 pub(super) fn property(orb: &Orb, text: &str, types: &[(String, TypeCode)]) -> anyhow::Result<Property> {
     let (name, value) = split(text)?;
@@ -94,7 +99,7 @@ pub(super) fn policy(orb: &Orb, text: &str) -> anyhow::Result<Policy> {
 }
 
 /// A value for people.
-pub(super) fn text(value: &Any) -> String {
+pub(crate) fn text(value: &Any) -> String {
     DynAny::new(value).map_or_else(|error| format!("(undecodable: {error})"), |value| value.to_string())
 }
 

@@ -1,0 +1,277 @@
+//! `spandrel events`: channels of an event service, their events and the lag of consumers.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use spandrel::ObjectRef;
+use spandrel::net::error::escape;
+use spandrel::net::error::output::has_no_reader;
+use spandrel::net::sync::time::Deadline;
+use spandrel::services::cos_event_channel_admin::{EventChannel, ProxyPullSupplier};
+use spandrel::services::event_monitoring::{ChannelState, ConsumerState, Monitor, MonitoredFactory};
+use spandrel::types::{Any, Interface as _};
+use spandrel::{Orb, dynamic::DynAny};
+
+use crate::client_args::{ClientArgs, bound};
+use crate::json::{JsonObject, array};
+use crate::trade::{Table, read_value, value_text};
+use crate::{common, naming};
+
+/// The factory where none is given.
+const FACTORY: &str = "corbaloc::127.0.0.1:11169/omniEvents";
+/// The pause between two looks for an event.
+const LOOK: Duration = Duration::from_millis(100);
+/// The states of one reply.
+const PAGE: u32 = 500;
+
+const EXAMPLES: &str = "\
+Examples:
+  spandrel events create Alarms
+  spandrel events push Alarms 'string \"the tank is empty\"'
+  spandrel events watch Alarms --events 10 --json
+  spandrel events lag Alarms
+  spandrel events list --at corbaloc::events.example:11169/omniEvents
+
+A channel is its name in the service, or a URL. Without --at, the service is that at 127.0.0.1:11169. Values have their type before
+them, as in `spandrel call`; list and lag need Spandrel's event service.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.";
+
+/// Create event channels, push and watch events, and show the lag of consumers.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Create a channel, and print its reference
+    Create(ChannelArgs),
+    /// Show the channels of a service
+    List(ServiceArgs),
+    /// Print the events of a channel as they come
+    Watch(WatchArgs),
+    /// Push an event into a channel
+    Push(PushArgs),
+    /// Show the consumers of a channel, those with the longest queues first
+    Lag(ChannelArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct ServiceArgs {
+    /// The factory of the event service: a URL, or a name in the naming service
+    #[arg(long, value_name = "FACTORY", default_value = FACTORY)]
+    at: String,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct ChannelArgs {
+    /// The channel: its name in the service, or a URL
+    #[arg(value_name = "CHANNEL")]
+    channel: String,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct WatchArgs {
+    #[command(flatten)]
+    channel: ChannelArgs,
+    /// End after this many events
+    #[arg(short = 'n', long, value_name = "N", value_parser = common::whole(1..=u64::MAX))]
+    events: Option<u64>,
+    /// End after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = common::positive_time)]
+    time: Option<Duration>,
+}
+
+#[derive(Debug, clap::Args)]
+struct PushArgs {
+    #[command(flatten)]
+    channel: ChannelArgs,
+    /// The event: a value with its type before it, such as `long 5`
+    #[arg(value_name = "EVENT")]
+    event: String,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match &self.command {
+            Command::Create(args) => args.service.run(|service| service.create(&args.channel)),
+            Command::List(args) => args.run(|service| service.list()),
+            Command::Watch(args) => args.channel.service.run(|service| service.watch(args)),
+            Command::Push(args) => args.channel.service.run(|service| service.push(args)),
+            Command::Lag(args) => args.service.run(|service| service.lag(&args.channel)),
+        }
+    }
+}
+
+impl ServiceArgs {
+    /// Runs a subcommand, whose result is the text to print.
+    fn run(&self, act: impl FnOnce(&Service<'_>) -> anyhow::Result<String>) -> anyhow::Result<()> {
+        let service = || {
+            let (orb, deadline) = (self.client.orb()?, self.client.deadline());
+            Ok(Service { args: self, orb, deadline })
+        };
+        let text = self.client.reported(service().and_then(|service| act(&service)))?;
+        common::print(&text)
+    }
+}
+
+/// The event service of a command, with one time limit for all its calls apart from the wait for events.
+struct Service<'a> {
+    args: &'a ServiceArgs,
+    orb: Orb,
+    deadline: Deadline,
+}
+
+impl Service<'_> {
+    fn factory(&self) -> anyhow::Result<MonitoredFactory> {
+        let factory = naming::object(&self.orb, &self.args.at)?;
+        Ok(bound(&factory, self.deadline)?.unchecked_narrow())
+    }
+
+    fn monitor(&self) -> anyhow::Result<Monitor> {
+        let monitor = self.factory()?.event_monitor().context("the event service has no monitor")?;
+        let monitor = monitor.context("the event service has no monitor")?;
+        Ok(bound(monitor.as_object(), self.deadline)?.unchecked_narrow())
+    }
+
+    fn channel(&self, text: &str) -> anyhow::Result<EventChannel> {
+        let object = if naming::is_url(text) {
+            naming::object(&self.orb, text)?
+        } else {
+            let joined = self.factory()?.join_channel(text);
+            let channel = joined.with_context(|| format!("cannot use the channel `{}`", escape(text)))?;
+            ObjectRef::from(channel.with_context(|| format!("the channel `{}` is nil", escape(text)))?)
+        };
+        Ok(bound(&object, self.deadline)?.unchecked_narrow())
+    }
+
+    fn create(&self, name: &str) -> anyhow::Result<String> {
+        let created = self.factory()?.create_channel(name);
+        let channel = created.with_context(|| format!("cannot create the channel `{}`", escape(name)))?;
+        let reference = channel.map(|channel| channel.as_object().to_string()).unwrap_or_default();
+        Ok(match self.args.client.json {
+            true => format!("{}\n", JsonObject::new().value("created", name).value("reference", reference).finish()),
+            false => format!("{reference}\n"),
+        })
+    }
+
+    fn list(&self) -> anyhow::Result<String> {
+        let (monitor, mut channels) = (self.monitor()?, Vec::<ChannelState>::new());
+        loop {
+            let after = channels.last().map_or_else(String::new, |last| last.name.clone());
+            let page = monitor.channels(&after, PAGE).context("cannot list the channels")?;
+            // A page that does not advance is the end, also of a server that repeats itself.
+            if page.first().is_none_or(|first| first.name <= after) {
+                break;
+            }
+            channels.extend(page);
+        }
+        if self.args.client.json {
+            let json = |state: &ChannelState| {
+                let object = JsonObject::new().value("name", state.name.as_str()).value("consumers", state.consumers);
+                let object = object.value("suppliers", state.suppliers).value("received", state.received);
+                let object = object.value("delivered", state.delivered).value("dropped", state.dropped);
+                object.value("longest_queue", state.longest_queue).finish()
+            };
+            return Ok(format!("{}\n", array(channels.iter().map(json))));
+        }
+        let mut table = Table::new(["CHANNEL", "CONSUMERS", "SUPPLIERS", "RECEIVED", "DELIVERED", "DROPPED", "QUEUE"]);
+        for state in &channels {
+            let counts = [u64::from(state.consumers), u64::from(state.suppliers), state.received, state.delivered];
+            let rest = [state.dropped, u64::from(state.longest_queue)];
+            let numbers = counts.into_iter().chain(rest).map(|number| number.to_string());
+            table.row(std::iter::once(state.name.clone()).chain(numbers));
+        }
+        Ok(table.finish())
+    }
+
+    fn lag(&self, name: &str) -> anyhow::Result<String> {
+        let states = self.monitor()?.consumers(name, PAGE);
+        let states = states.with_context(|| format!("cannot show the consumers of `{}`", escape(name)))?;
+        if self.args.client.json {
+            let json = |state: &ConsumerState| {
+                let object = JsonObject::new().value("consumer", format!("{:x}", state.number));
+                let object = object.value("pushed", state.is_pushed).value("queued", state.queued);
+                let object = object.value("queued_octets", state.queued_octets).value("lag_ms", state.lag_ms);
+                let object = object.value("delivered", state.delivered).value("dropped", state.dropped);
+                object.value("failures", state.failures).finish()
+            };
+            return Ok(format!("{}\n", array(states.iter().map(json))));
+        }
+        let mut table = Table::new(["CONSUMER", "KIND", "QUEUE", "LAG", "DELIVERED", "DROPPED", "FAILURES"]);
+        for state in &states {
+            table.row([
+                format!("{:x}", state.number),
+                if state.is_pushed { "push" } else { "pull" }.to_owned(),
+                state.queued.to_string(),
+                format!("{} ms", state.lag_ms),
+                state.delivered.to_string(),
+                state.dropped.to_string(),
+                state.failures.to_string(),
+            ]);
+        }
+        Ok(table.finish())
+    }
+
+    fn push(&self, args: &PushArgs) -> anyhow::Result<String> {
+        let event =
+            read_value(&self.orb, &args.event).map_err(|error| common::as_usage(error.context("invalid event")))?;
+        let suppliers =
+            self.channel(&args.channel.channel)?.for_suppliers()?.context("the channel has no suppliers")?;
+        let suppliers: spandrel::services::cos_event_channel_admin::SupplierAdmin =
+            bound(suppliers.as_object(), self.deadline)?.unchecked_narrow();
+        let proxy = suppliers.obtain_push_consumer()?.context("the channel has no proxy")?;
+        let proxy: spandrel::services::cos_event_channel_admin::ProxyPushConsumer =
+            bound(proxy.as_object(), self.deadline)?.unchecked_narrow();
+        proxy.connect_push_supplier(None).context("cannot connect to the channel")?;
+        let pushed = proxy.push(&event).context("cannot push the event");
+        _ = proxy.disconnect_push_consumer(); // the outcome is that of the push
+        pushed.map(|()| String::new())
+    }
+
+    fn watch(&self, args: &WatchArgs) -> anyhow::Result<String> {
+        let consumers =
+            self.channel(&args.channel.channel)?.for_consumers()?.context("the channel has no consumers")?;
+        let consumers: spandrel::services::cos_event_channel_admin::ConsumerAdmin =
+            bound(consumers.as_object(), self.deadline)?.unchecked_narrow();
+        let proxy = consumers.obtain_pull_supplier()?.context("the channel has no proxy")?;
+        // Each call has the time limit of the options: events come later than the deadline of the command.
+        let proxy: ProxyPullSupplier = self.orb.reference(proxy.as_object().ior().clone()).unchecked_narrow();
+        proxy.connect_pull_consumer(None).context("cannot connect to the channel")?;
+        let ended = self.print_events(args, &proxy);
+        _ = proxy.disconnect_pull_supplier(); // the outcome is that of the events
+        ended.map(|()| String::new())
+    }
+
+    fn print_events(&self, args: &WatchArgs, proxy: &ProxyPullSupplier) -> anyhow::Result<()> {
+        let (deadline, mut left) = (Deadline::after(args.time), args.events);
+        while left != Some(0) && !deadline.is_over() && !has_no_reader() {
+            let (event, has_event) = proxy.try_pull().context("cannot get an event")?;
+            if has_event {
+                common::print(&format!("{}\n", self.shown(&event)))?;
+                left = left.map(|left| left - 1);
+            } else {
+                std::thread::sleep(deadline.remaining().map_or(LOOK, |remaining| remaining.min(LOOK)));
+            }
+        }
+        Ok(())
+    }
+
+    /// An event with its type, escaped; or as JSON.
+    fn shown(&self, event: &Any) -> String {
+        if self.args.client.json {
+            let value = DynAny::new(event).ok().and_then(|value| value.to_json().ok());
+            let type_text = event.type_code().to_string();
+            let object = JsonObject::new().value("type", type_text).json("value", value.as_deref().unwrap_or("null"));
+            return object.finish();
+        }
+        escape(&value_text(event)).to_string()
+    }
+}
