@@ -93,7 +93,8 @@
 //! | `trading` | `services::cos_trading` and its companions: stubs and skeletons of the trading service; includes `services`; not a default feature |
 //! | `interface-repository` | the types of the interface repository (`services::repository::corba`), and `services::repository`; includes `parse` and `services`; not a default feature |
 //! | `authorization` | `authorization`: a policy file decides which peers may call which operations; includes `server` and `tls`; not a default feature |
-//! | `rt` | `rt`: Real-time CORBA: priorities and their policies, thread pools with lanes; not a default feature |
+//! | `rt` | `rt`: Real-time CORBA: priorities and their policies, thread pools with lanes; includes `server`; not a default feature |
+//! | `bulk` | `bulk`: operations hand over ends of streams, whose octets flow beside the ORB; includes `server` and `tls`; not a default feature |
 //! | `tls` | `ssliop`: GIOP over TLS; not a default feature; programs choose the implementation of cryptography |
 //! | `ring` | `ssliop::Ssliop::ring`: TLS with the cryptography of the crate `ring`; includes `tls`; not a default feature |
 //!
@@ -441,6 +442,9 @@ pub use spandrel_ssliop as ssliop;
 pub use spandrel_authorization as authorization;
 #[cfg(feature = "rt")]
 pub use spandrel_rt as rt;
+
+#[cfg(feature = "bulk")]
+pub use spandrel_bulk as bulk;
 
 /// The toolkit of network components that the ORB is built on.
 pub mod net {

@@ -28,7 +28,6 @@ pub(crate) enum Channel {
     Tcp(inet::Stream),
     #[cfg(unix)]
     Unix(unix::Stream),
-    #[cfg(feature = "tls")]
     Tls(Box<spandrel_ssliop::tls::Stream<inet::Stream>>),
 }
 
@@ -38,7 +37,6 @@ pub(crate) enum ChannelPeer {
     Tcp(IpAddr),
     #[cfg_attr(not(unix), allow(dead_code, reason = "there are no such sockets"))]
     Unix(Option<u32>),
-    #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "there is no TLS"))]
     Tls(IpAddr, Option<Vec<u8>>),
 }
 
@@ -54,7 +52,6 @@ impl Channel {
             Self::Tcp(stream) => stream,
             #[cfg(unix)]
             Self::Unix(stream) => stream,
-            #[cfg(feature = "tls")]
             Self::Tls(stream) => &**stream,
         }
     }
@@ -64,7 +61,6 @@ impl Channel {
             Self::Tcp(_) => Route::Tcp,
             #[cfg(unix)]
             Self::Unix(_) => Route::Unix,
-            #[cfg(feature = "tls")]
             Self::Tls(_) => Route::Tls,
         }
     }
@@ -77,7 +73,6 @@ impl Channel {
             Self::Unix(stream) => ChannelPeer::Unix(Some(stream.peer_credentials()?.uid)),
             #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
             Self::Unix(_) => ChannelPeer::Unix(None),
-            #[cfg(feature = "tls")]
             Self::Tls(stream) => {
                 let certificate = stream.with_peer_certificates(|chain| chain.first().map(|it| it.to_vec()));
                 ChannelPeer::Tls(stream.inner().remote_addr()?.ip().to_canonical(), certificate.flatten())
@@ -91,7 +86,6 @@ impl Channel {
             Self::Tcp(_) => true,
             #[cfg(unix)]
             Self::Unix(_) => true,
-            #[cfg(feature = "tls")]
             Self::Tls(_) => false,
         }
     }
@@ -103,7 +97,6 @@ impl Channel {
             Self::Tcp(stream) => stream.send_file(file, range),
             #[cfg(unix)]
             Self::Unix(stream) => stream.send_file(file, range),
-            #[cfg(feature = "tls")]
             Self::Tls(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         match result {

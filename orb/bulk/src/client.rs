@@ -39,7 +39,6 @@ pub struct BulkClient {
     calls: bool,
     takes_files: bool,
     listen: Option<inet::Addr>,
-    #[cfg(feature = "tls")]
     tls: Option<spandrel_ssliop::Ssliop>,
     progress: Option<Observer>,
     stop: Option<StopCheck>,
@@ -64,7 +63,6 @@ impl Default for BulkClient {
             calls: true,
             takes_files: true,
             listen: None,
-            #[cfg(feature = "tls")]
             tls: None,
             progress: None,
             stop: None,
@@ -152,7 +150,6 @@ impl BulkClient {
     }
 
     /// Uses TLS with the certificate and the authorities of this protocol, and no other bulk connections.
-    #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, ssliop: &spandrel_ssliop::Ssliop) -> Self {
         self.tls = Some(ssliop.clone());
@@ -277,7 +274,6 @@ impl BulkClient {
     }
 
     fn dial(&self, endpoint: &Endpoint) -> io::Result<Channel> {
-        #[cfg(feature = "tls")]
         if let Some(ssliop) = &self.tls {
             use spandrel_transport::{Address, Protocol, SocketSettings};
             let Endpoint::Tls(host, port) = endpoint else {

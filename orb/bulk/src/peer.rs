@@ -141,25 +141,13 @@ fn current_user() -> Option<u32> {
     None
 }
 
-#[cfg(feature = "tls")]
 fn current_certificate() -> Option<Vec<u8>> {
     spandrel_ssliop::PeerIdentity::with_current_certificate(|certificate| certificate.to_vec())
 }
 
-#[cfg(not(feature = "tls"))]
-fn current_certificate() -> Option<Vec<u8>> {
-    None
-}
-
-#[cfg(feature = "tls")]
 fn secure_address() -> Option<IpAddr> {
     let local = |stream: &spandrel_ssliop::tls::Stream<inet::Stream>| stream.inner().local_addr().ok();
     with_current_stream(local)?.map(|addr| addr.ip())
-}
-
-#[cfg(not(feature = "tls"))]
-fn secure_address() -> Option<IpAddr> {
-    None
 }
 
 #[cfg(test)]

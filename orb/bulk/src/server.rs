@@ -60,7 +60,6 @@ pub struct BulkServerBuilder {
     tcp: Option<inet::Addr>,
     host: Option<String>,
     unix: Option<PathBuf>,
-    #[cfg(feature = "tls")]
     tls: Option<(inet::Addr, spandrel_ssliop::Ssliop)>,
 }
 
@@ -95,7 +94,6 @@ impl BulkServerBuilder {
     }
 
     /// Listens for TLS connections, with the certificate and the authorities of this protocol.
-    #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, addr: inet::Addr, ssliop: &spandrel_ssliop::Ssliop) -> Self {
         self.tls = Some((addr, ssliop.clone()));
@@ -129,7 +127,6 @@ impl BulkServerBuilder {
             let acceptor = inet::Acceptor::open(&addr)?;
             server.listen(acceptor, Channel::Tcp, |bound| Endpoint::Tcp(reachable(&bound), bound.port()))?;
         }
-        #[cfg(feature = "tls")]
         if let Some((addr, ssliop)) = self.tls {
             let family = ssliop.server_family().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
             let acceptor = spandrel_ipc::Family::open(&family.handshake_timeout(server.inner.limits.greeting), &addr)?;
@@ -240,7 +237,6 @@ impl BulkServer {
             tcp: None,
             host: None,
             unix: None,
-            #[cfg(feature = "tls")]
             tls: None,
         }
     }

@@ -3,4 +3,5 @@
 mod hostile;
 mod parties;
 mod routes;
+mod tls;
 mod transfers;
