@@ -1,4 +1,4 @@
-//! Pauses of tasks.
+//! Pauses of tasks, which occupy no thread.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;

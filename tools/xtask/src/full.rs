@@ -70,7 +70,6 @@ const STEPS: [Step; 28] = [
     task("faults", &["faults"], 60),
     task("fuzzing, 60 seconds a target", &["fuzz", "--seconds", "60"], 60),
     task("book", &["book"], 60),
-    task("public-api", &["public-api"], 60),
     task("package --verify", &["package", "--verify"], 90),
     cargo("ttcp --quick", &["run", "--release", "--locked", "--", "ttcp", "--quick"], 60),
     cargo("soak, an hour", &["run", "--release", "--locked", "--", "soak", "--seconds", "3600"], 90),

@@ -96,12 +96,11 @@ enum Task {
         #[arg(long)]
         verify: bool,
     },
-    /// Compare the public items of the crates that programs name with the listings in tools/xtask/public-api; needs a
+    /// Print the public items, of the crates that programs name, that were removed or added since a revision; needs a
     /// nightly toolchain, and builds cargo-public-api
     PublicApi {
-        /// Write the listings that have changed
-        #[arg(long)]
-        update: bool,
+        /// The older revision, such as a tag or `main`
+        revision: String,
     },
     /// Build the release archive of this platform: programs, man pages, completions, licenses
     Dist,
@@ -146,7 +145,7 @@ fn run(task: Task) -> Result<()> {
         Task::Book => book::run(),
         Task::Package { verify: true } => package::verify(),
         Task::Package { verify: false } => package::run(),
-        Task::PublicApi { update } => public_api::run(update),
+        Task::PublicApi { revision } => public_api::run(&revision),
         Task::Dist => dist::run(),
         Task::Full { again, steps } => full::run(&strs(&steps), again),
         Task::Peers(words) if peers::COMMANDS.contains(&&*words[0]) => peers::run(&strs(&words)),

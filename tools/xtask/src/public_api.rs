@@ -1,13 +1,11 @@
-//! `cargo xtask public-api`: the public items of the crates that programs name, compared with the committed listings.
+//! `cargo xtask public-api REVISION`: the public items of the crates that programs name, compared with an older revision.
 //!
-//! `cargo-public-api` lists them from the JSON of rustdoc. The listings are in `tools/xtask/public-api`, for Linux on
-//! x86-64 with all features, a file for each crate. A change of an interface changes its listing in the same commit,
-//! and `CHANGELOG.md` says how a program is changed.
+//! `cargo-public-api` lists them from the JSON of rustdoc, with all features. The older sources are a worktree of Git
+//! below `target/public-api`. `CHANGELOG.md` says how a program is changed where a line is removed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -66,51 +64,36 @@ const SILENT_TRAITS: [&str; 5] = [
     "core::panic::unwind_safe::UnwindSafe",
 ];
 
-/// Compares the listings with the sources; with `is_update`, writes those that have changed.
-pub(crate) fn run(is_update: bool) -> Result<()> {
+/// Prints the lines in which the listings of the sources differ from those of a revision.
+pub(crate) fn run(revision: &str) -> Result<()> {
     let tool = workspace::cargo_tool("cargo-public-api", TOOL_VERSION, &[])?;
-    let folder = folder();
-    let mut changed = Vec::new();
+    let before = workspace::target().join("public-api/before");
+    let root = workspace::root();
+    let git = || {
+        let mut command = Command::new("git");
+        command.current_dir(&root);
+        command
+    };
+    // The worktree of a run that was interrupted.
+    let _ = git().args(["worktree", "remove", "--force"]).arg(&before).output();
+    workspace::run(git().args(["worktree", "add", "--force", "--detach"]).arg(&before).arg(revision))?;
     for name in CRATES {
-        let path = folder.join(name).with_extension("txt");
-        let committed = fs::read_to_string(&path).unwrap_or_default();
-        let listing = concise(&list(&tool, name)?);
-        let Some(report) = difference(&committed, &listing) else { continue };
-        println!("{name}: {report}");
-        changed.push(name);
-        if is_update {
-            fs::create_dir_all(&folder)?;
-            fs::write(&path, listing).with_context(|| path.display().to_string())?;
+        let (old, new) = (list(&tool, name, &before)?, list(&tool, name, &root)?);
+        if let Some(report) = difference(&concise(&old), &concise(&new)) {
+            println!("{name}: {report}");
         }
     }
-    match (&changed[..], is_update) {
-        ([], _) => println!("the public interfaces of {} crates are as listed", CRATES.len()),
-        (_, true) => println!(
-            "{} listings written to {}; CHANGELOG.md says how a program is changed",
-            changed.len(),
-            folder.display()
-        ),
-        (_, false) => bail!(
-            "the public interface of {} has changed: `cargo xtask public-api --update` writes the listing, and \
-             CHANGELOG.md says how a program is changed",
-            changed.join(", ")
-        ),
-    }
-    Ok(())
+    workspace::run(git().args(["worktree", "remove", "--force"]).arg(&before))
 }
 
-fn folder() -> PathBuf {
-    workspace::root().join("tools/xtask/public-api")
-}
-
-/// The output of the tool for a crate.
-fn list(tool: &Path, name: &str) -> Result<String> {
+/// The output of the tool for a crate of the sources in a folder.
+fn list(tool: &Path, name: &str, folder: &Path) -> Result<String> {
     let mut command = Command::new(tool);
     // The toolchain of the JSON; otherwise the present one's programs would run.
     command.env("RUSTUP_TOOLCHAIN", "nightly").env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTDOC");
     command.env("CARGO_TARGET_DIR", workspace::target().join("public-api")).env("CARGO_TERM_COLOR", "never");
     command.args(["public-api", "--omit", "blanket-impls", "--all-features", "--package", name]);
-    let output = command.current_dir(workspace::root()).output().context("cannot start cargo-public-api")?;
+    let output = command.current_dir(folder).output().context("cannot start cargo-public-api")?;
     if !output.status.success() {
         bail!("cargo-public-api failed for {name}:\n{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -135,8 +118,6 @@ fn concise(listing: &str) -> String {
 
 /// The lines that one of the listings lacks, if they differ. The order of the lines is that of the tool.
 fn difference(old: &str, new: &str) -> Option<String> {
-    /// Lines of a report, so that it stays readable for a new crate.
-    const MAX_LINES: usize = 40;
     if old == new {
         return None;
     }
@@ -144,11 +125,8 @@ fn difference(old: &str, new: &str) -> Option<String> {
     let (removed, added): (Vec<_>, Vec<_>) = (old.difference(&new).collect(), new.difference(&old).collect());
     let mut report = format!("{} lines removed, {} added", removed.len(), added.len());
     let signed = removed.iter().map(|line| ('-', line)).chain(added.iter().map(|line| ('+', line)));
-    for (sign, line) in signed.take(MAX_LINES) {
+    for (sign, line) in signed {
         let _ = write!(report, "\n  {sign} {line}");
-    }
-    if removed.len() + added.len() > MAX_LINES {
-        report += "\n  …";
     }
     Some(report)
 }
@@ -181,18 +159,13 @@ mod tests {
         assert_eq!(difference("a\nb\n", "a\nb\n"), None);
         let report = difference("pub fn a()\npub fn b()\n", "pub fn a(u8)\npub fn b()\n").unwrap();
         assert_eq!(report, "1 lines removed, 1 added\n  - pub fn a()\n  + pub fn a(u8)");
-        let many: String = (0..50).map(|n| format!("pub fn f{n}()\n")).collect();
-        assert!(difference("", &many).unwrap().ends_with("\n  …"));
     }
 
     #[test]
-    fn each_listed_crate_exists_and_has_a_listing() {
+    fn each_listed_crate_exists() {
         let members: Vec<_> = ["orb", "net"].iter().flat_map(|wing| workspace::wing(wing).unwrap()).collect();
-        let listed: BTreeSet<_> = CRATES.iter().map(|name| folder().join(name).with_extension("txt")).collect();
         for name in CRATES {
             assert!(name == "spandrel" || members.iter().any(|member| member.name == name), "{name}");
         }
-        let files: BTreeSet<_> = fs::read_dir(folder()).unwrap().map(|file| file.unwrap().path()).collect();
-        assert_eq!(files, listed);
     }
 }
