@@ -46,7 +46,7 @@ const fn cargo(name: &'static str, arguments: &'static [&'static str], limit: u3
     Step { name, program: Program::Cargo(arguments), limit }
 }
 
-const STEPS: [Step; 28] = [
+const STEPS: [Step; 27] = [
     Step { name: "install", program: Program::Install, limit: 30 },
     task("structure", &["structure"], 15),
     task("features --all", &["features", "--all"], 30),
