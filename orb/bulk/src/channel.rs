@@ -10,9 +10,9 @@ use spandrel_ipc::{Interest, Transfer, inet, wait_ready};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Route {
-    /// A TCP connection.
+    /// A TCP connection of its own, in clear.
     Tcp,
-    /// A TLS connection.
+    /// A TLS connection with the certificates of the ORB.
     Tls,
     /// A connection by UNIX-domain sockets.
     Unix,
@@ -41,7 +41,7 @@ pub(crate) enum ChannelPeer {
 }
 
 impl Channel {
-    /// Makes transfers non-blocking.
+    /// Makes the stream non-blocking, as transfers need it for their time limits.
     pub(crate) fn prepared(self) -> io::Result<Self> {
         self.stream().set_nonblocking(true)?;
         Ok(self)

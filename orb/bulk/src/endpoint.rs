@@ -7,11 +7,11 @@ use spandrel_transport::Address;
 /// An address at which a party listens for bulk connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// `tcp://host:port`
+    /// `tcp://host:port`, in clear.
     Tcp(String, u16),
-    /// `tls://host:port`
+    /// `tls://host:port`, with certificates of both parties.
     Tls(String, u16),
-    /// `unix:/path`
+    /// `unix:/path`, for parties on one machine.
     Unix(PathBuf),
 }
 

@@ -9,7 +9,7 @@ use crate::{bulk::FailureCode, wire::WireError};
 /// A party of a transfer, as this side sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
-    /// This process.
+    /// The process that reports the end.
     Own,
     /// The process at the other end.
     Peer,
@@ -42,7 +42,7 @@ pub enum BulkError {
     TimedOut {
         /// The action that took too long.
         action: &'static str,
-        /// The limit.
+        /// The limit of this action.
         limit: Duration,
     },
     /// A party has cancelled the transfer.
@@ -50,7 +50,7 @@ pub enum BulkError {
     Cancelled {
         /// The party that cancelled.
         by: Party,
-        /// Its reason.
+        /// The reason that it gave.
         reason: String,
     },
     /// The peer gave up, or did not accept the connection.
@@ -58,7 +58,7 @@ pub enum BulkError {
     GaveUp {
         /// The code, of [`ErrorCode`](crate::wire::ErrorCode) or another.
         code: u16,
-        /// Its reason.
+        /// The reason that it gave.
         text: String,
     },
     /// The octets are not the ones that were sent.

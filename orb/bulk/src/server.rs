@@ -64,7 +64,7 @@ pub struct BulkServerBuilder {
 }
 
 impl BulkServerBuilder {
-    /// Sets the limits.
+    /// Sets the limits of offers and transfers, in place of the default ones.
     #[must_use]
     pub fn limits(mut self, limits: BulkLimits) -> Self {
         self.limits = limits;

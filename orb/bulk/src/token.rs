@@ -1,4 +1,4 @@
-//! New tokens.
+//! Tokens that cannot be guessed.
 
 use std::io;
 

@@ -32,7 +32,7 @@ pub struct RemoteQuery<'q> {
 /// A trader to query.
 #[derive(Clone, Debug)]
 pub struct RemoteTarget<'q> {
-    /// The trader's `Lookup`.
+    /// The `Lookup` interface of the trader.
     pub target: Lookup,
     /// The constraint for this trader.
     pub constraint: &'q str,
