@@ -20,6 +20,12 @@ fn main() -> Result<(), spandrel_build::Error> {
         .external("bank.idl", "::spandrel_examples")
         .compile(&["library/teller.idl"])?;
     // ANCHOR_END: library
+    // ANCHOR: bulk
+    configure()
+        .include("../orb/bulk/idl") // the folder of Bulk.idl
+        .external("Bulk.idl", "::spandrel::bulk")
+        .compile(&["bulk/gallery.idl"])?;
+    // ANCHOR_END: bulk
     // Their asynchronous forms are compiled with them, and give no warning either.
     let asynchronous = configure().portability_warnings(false).asynchronous_server(true).ami(true);
     asynchronous.compile(&["mapping/mapping.idl", "mapping/office.idl", "asynchronous/weather.idl"])?;

@@ -81,6 +81,56 @@ fn data_streams_flow_over_each_family() {
     }
 }
 
+/// Images go to the server and back, by a UNIX-domain socket, by TCP, and to a script.
+#[test]
+#[cfg(target_os = "linux")]
+fn images_flow_beside_the_orb() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = folder.path().join("images");
+    std::fs::create_dir(&images).unwrap();
+    let mut server = ChildProcess::start(example("bulk-server").arg(&images).stdout(Stdio::piped()));
+    let mut reference = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut reference).unwrap();
+    let client = |command: &str, name: &str, file: &[&std::path::Path]| {
+        let output = example("bulk-client").args([reference.trim(), command, name]).args(file).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (scan, copy) = (folder.path().join("scan"), folder.path().join("copy"));
+    let data = spandrel_test_support::pattern(12 << 20);
+    std::fs::write(&scan, &data).unwrap();
+    let (success, stdout, stderr) = client("put", "head.raw", &[&scan]);
+    assert!(success && stdout.contains("12582912 octets, ") && stdout.contains(", Unix"), "{stdout}{stderr}");
+    assert!(std::fs::read(images.join("head.raw")).unwrap() == data);
+    let (success, stdout, stderr) = client("get", "head.raw", &[&copy]);
+    assert!(success && stdout.contains(", PassedFile"), "{stdout}{stderr}");
+    assert!(std::fs::read(&copy).unwrap() == data);
+    for wrong in ["foot.raw", "../scan", ".bulk", ""] {
+        let (success, _, stderr) = client("get", wrong, &[&copy]);
+        assert!(!success && stderr.contains("NoSuchImage"), "{wrong}: {stderr}");
+    }
+
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bulk/fetch.py");
+    for index in [0, 1] {
+        let (_, offer, stderr) = client("offer", "head.raw", &[]);
+        let [unix, tcp, token] = offer.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{offer}{stderr}") };
+        assert!(unix.starts_with("unix:/") && tcp.starts_with("tcp://127.0.0.1:"), "{offer}");
+        let fetched = folder.path().join("fetched");
+        let fetch =
+            |token: &str| Command::new("python3").arg(script).args([[unix, tcp][index], token]).arg(&fetched).output();
+        let output = fetch(token).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout).lines().next(),
+            stdout.trim().rsplit_once(", ").map(|it| it.0)
+        );
+        assert!(std::fs::read(&fetched).unwrap() == data);
+        let output = fetch(token).unwrap();
+        assert!(!output.status.success(), "a token is for one connection");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("refused: the token is unknown, used"), "{text}");
+    }
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn services_are_found_by_multicast() {

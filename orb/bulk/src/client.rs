@@ -397,7 +397,7 @@ impl BulkClient {
 
     /// Transfers by calls, each of which is bounded.
     fn by_calls(&self, control: &StreamEnd, local: &mut Local<'_>, pace: &Pace<'_>) -> Result<Outcome, BulkError> {
-        let (octets, checksum) = match local {
+        let (octets, checksum, is_verified) = match local {
             Local::Receiving(reception) => loop {
                 let part = self.limited(control, pace)?.read(reception.octets(), self.part)?;
                 if part.data.len() > self.part as usize || part.data.is_empty() && !part.is_last {
@@ -410,7 +410,7 @@ impl BulkClient {
                     let checksum = part.has_checksum.then_some(part.checksum);
                     let length = reception.octets();
                     reception.finish(crate::wire::End { length, checksum })?;
-                    break (length, reception.checksum());
+                    break (length, reception.checksum(), checksum.is_some());
                 }
             },
             Local::Sending(source) => {
@@ -421,7 +421,8 @@ impl BulkClient {
                 loop {
                     let count = source.read_at(&mut buffer, digest.position).map_err(failed)?;
                     if count == 0 {
-                        break (digest.position, digest.value());
+                        // The peer compares it.
+                        break (digest.position, digest.value(), true);
                     }
                     let data =
                         buffer[..count].to_vec().try_into().expect("a part is at most the bound of the sequence");
@@ -432,7 +433,7 @@ impl BulkClient {
             }
         };
         self.limited(control, pace)?.finish(octets, checksum)?;
-        Ok(Outcome { octets, checksum, is_verified: true, route: Route::Calls })
+        Ok(Outcome { octets, checksum, is_verified, route: Route::Calls })
     }
 
     /// The stream end with the time that is left for a call.
