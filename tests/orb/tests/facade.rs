@@ -1,7 +1,7 @@
 //! The shape of the facade's root.
 
 /// The most names of the root; more belong to a module.
-const LIMIT: usize = 25;
+const LIMIT: usize = 27;
 
 /// The names that a source file declares at its top level for programs: re-exports, modules and macros.
 fn root_names(source: &str) -> Vec<String> {
