@@ -10,7 +10,7 @@ use spandrel::net::sync::time::Deadline;
 use spandrel::services::cos_event_channel_admin::{EventChannel, ProxyPullSupplier};
 use spandrel::services::event_monitoring::{ChannelState, ConsumerState, Monitor, MonitoredFactory};
 use spandrel::types::{Any, Interface as _};
-use spandrel::{Orb, dynamic::DynAny};
+use spandrel::{Orb, SystemExceptionKind, dynamic::DynAny};
 
 use crate::client_args::{ClientArgs, bound};
 use crate::json::{JsonObject, array};
@@ -136,7 +136,14 @@ impl Service<'_> {
     }
 
     fn monitor(&self) -> anyhow::Result<Monitor> {
-        let monitor = self.factory()?.event_monitor().context("the event service has no monitor")?;
+        let monitor = self.factory()?.event_monitor().map_err(|error| {
+            let has_none = error.kind() == SystemExceptionKind::BadOperation;
+            anyhow::Error::new(error).context(if has_none {
+                "the event service has no monitor"
+            } else {
+                "cannot ask the event service for its monitor"
+            })
+        })?;
         let monitor = monitor.context("the event service has no monitor")?;
         Ok(bound(monitor.as_object(), self.deadline)?.unchecked_narrow())
     }

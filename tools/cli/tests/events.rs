@@ -46,4 +46,7 @@ fn channels_are_created_listed_watched_and_pushed_to() {
     }
     service.stop().unwrap();
     orb.shutdown().unwrap();
+    let absent = run(&["list"]);
+    check_code(&absent, 1);
+    assert!(stderr(&absent).contains("cannot ask the event service for its monitor"), "{}", stderr(&absent));
 }
