@@ -46,8 +46,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = PathBuf::from(args.next().ok_or("usage: bulk-server FOLDER [-ORB…]")?);
     let orb = Orb::init(args)?;
     let poa = Poa::root(&orb)?;
-    // On one machine by a UNIX-domain socket, which passes open files; between machines by TCP.
-    let bulk = BulkServer::builder(&poa).unix(path.join(".bulk")).tcp("127.0.0.1:0".parse()?).open()?;
+    let bulk = BulkServer::builder(&poa).tcp("127.0.0.1:0".parse()?);
+    // On one machine by a UNIX-domain socket, which passes open files.
+    #[cfg(unix)]
+    let bulk = bulk.unix(path.join(".bulk"));
+    let bulk = bulk.open()?;
     let images: Images = poa.serve(Folder { path, bulk })?;
     println!("{images}");
     Ok(orb.run_until_signal()?)
