@@ -58,11 +58,15 @@ impl OmniEvents {
     }
 }
 
-fn run_client(address: &str, channel: &str) {
-    let Some(client) = omniorb_peer("events/client", Path::new(env!("CARGO_TARGET_TMPDIR"))) else { return };
+/// Runs the client of omniORB; `Err` has what it printed instead of `ok`.
+fn run_client(address: &str, channel: &str) -> Result<(), String> {
+    let Some(client) = omniorb_peer("events/client", Path::new(env!("CARGO_TARGET_TMPDIR"))) else { return Ok(()) };
     let output = Command::new(client).args([address, channel]).output().unwrap();
     let lines = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && lines == "ok\n", "{lines}{}", String::from_utf8_lossy(&output.stderr));
+    if output.status.success() && lines == "ok\n" {
+        return Ok(());
+    }
+    Err(format!("{lines}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// The client demands of both services the same.
@@ -73,10 +77,13 @@ fn a_client_of_omniorb_finds_both_services_alike() {
     }
     let served = Served::transient();
     let (host, port) = served.orb.listen().unwrap()[0].clone();
-    run_client(&format!("{host}:{port}"), "Tuner");
+    run_client(&format!("{host}:{port}"), "Tuner").expect("our service");
     assert_eq!(served.service().channels(), 0, "it has destroyed its channel");
     let Some(omni_events) = OmniEvents::start() else { return };
-    run_client(&omni_events.address, "Tuner");
+    // Seldom it answers with UNKNOWN, minor code 1 (an exception that the operation does not declare).
+    let mut results = ["Tuner", "Again", "Once more"].iter().map(|channel| run_client(&omni_events.address, channel));
+    let is_known = |result: &Result<(), String>| !matches!(result, Err(text) if text.starts_with("UNKNOWN "));
+    results.find(is_known).expect("a result other than UNKNOWN").expect("omniEvents");
 }
 
 /// Our stubs with omniEvents: a channel, a push consumer, a pull consumer and a push supplier.
