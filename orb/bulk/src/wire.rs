@@ -453,7 +453,7 @@ mod tests {
             prop_assert_eq!(End::decode(&end.encode()), Ok(end));
         }
 
-        /// What is accepted has one form: encoded again, it is the same octets.
+        /// An accepted value has one form: encoded again, it is the same octets.
         #[test]
         fn any_octets_are_a_value_with_one_form_or_an_error(
             mut octets: [u8; GREETING_OCTETS],

@@ -176,7 +176,7 @@ impl PriorityMapping for OneWay {
     }
 }
 
-/// What TAO does as well (`RT_Invocation_Endpoint_Selectors.cpp`): the native priority is mapped, or else
+/// As in TAO (`RT_Invocation_Endpoint_Selectors.cpp`), the native priority is mapped, or else the call ends in
 /// DATA_CONVERSION with the standard's minor code 2.
 #[test]
 fn a_thread_without_a_priority_has_the_one_that_its_native_priority_stands_for() {
@@ -358,7 +358,7 @@ fn values_of_another_type_are_refused() {
 /// contexts 10 and 11.
 type Arrival = (usize, String, Vec<(u32, Vec<u8>)>);
 
-/// What a server has received, and the numbers of the connections that were closed.
+/// The messages that a server has received, and the numbers of the connections that were closed.
 #[derive(Default)]
 struct Arrivals {
     requests: Vec<Arrival>,
