@@ -26,14 +26,15 @@ const CORPUS: &[&str] = &[
     "orb/idl/tests/idl/good",
     "tests/interop/idl",
     "tools/lab/idl",
+    "orb/bulk/idl",
     "examples",
 ];
 
-/// The folder with the files that an example of another folder includes.
-const INCLUDED: &str = "examples/bank";
+/// The folders of files that the examples include from elsewhere.
+const INCLUDED: &[&str] = &["examples/bank", "orb/bulk/idl"];
 
-fn included() -> String {
-    format!("-I{}", workspace::root().join(INCLUDED).display())
+fn included() -> impl Iterator<Item = String> {
+    INCLUDED.iter().map(|folder| format!("-I{}", workspace::root().join(folder).display()))
 }
 
 /// The result of the comparison.
@@ -143,7 +144,8 @@ pub(crate) fn omniidl_lines(file: &Path) -> Result<Lines> {
     let mut command = Command::new("omniidl");
     command
         .arg(format!("-p{}", workspace::root().join("peers/omniorb").display()))
-        .args(["-bmodel", &format!("-I{SHIPPED}"), &format!("-I{SHIPPED}/COS"), &included()])
+        .args(["-bmodel", &format!("-I{SHIPPED}"), &format!("-I{SHIPPED}/COS")])
+        .args(included())
         .arg(file)
         .env("PYTHONDONTWRITEBYTECODE", "1");
     let out = command.output().context("cannot start omniidl")?;
@@ -159,7 +161,7 @@ pub(crate) fn spandrel_lines(file: &Path) -> Result<Lines> {
         &compiler()
             .args(["--dump", "text"])
             .args(shipped())
-            .arg(included())
+            .args(included())
             .arg(file)
             .output()
             .context("cannot start spandrel")?,
