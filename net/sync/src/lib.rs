@@ -86,8 +86,8 @@ pub use strategy::{Guarded, Lock, Monitor, SharedLock};
 #[cfg(target_os = "linux")]
 pub use thread_manager::allowed_cpus;
 pub use thread_manager::{
-    Cancelled, Joined, Priority, PriorityGuard, SpawnError, StillRunning, ThreadContext, ThreadGroup, ThreadManager,
-    ThreadOptions, ThreadPanic, current_priority, set_current_priority,
+    Cancelled, Joined, NativeThreadId, Priority, PriorityGuard, SpawnError, StillRunning, ThreadContext, ThreadGroup,
+    ThreadManager, ThreadOptions, ThreadPanic, current_priority, set_current_priority,
 };
 pub use token::{Token, TokenGuard};
 

@@ -141,8 +141,8 @@ mod native {
 
     use spandrel_sync::atomic::{AtomicBool, Ordering::SeqCst};
     use spandrel_sync::{
-        Arc, Guarded, Lock, Mutex, Priority, PriorityGuard, PriorityInheritanceMutex, SpawnError, ThreadManager,
-        ThreadOptions, allowed_cpus, current_priority, set_current_priority, thread,
+        Arc, Guarded, Lock, Mutex, NativeThreadId, Priority, PriorityGuard, PriorityInheritanceMutex, SpawnError,
+        ThreadManager, ThreadOptions, allowed_cpus, current_priority, set_current_priority, thread,
     };
 
     /// Longest time for which the thread of medium priority keeps the processor.
@@ -237,5 +237,36 @@ mod native {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn a_thread_demotes_another_without_rights() {
+        let (send, ready) = mpsc::channel();
+        let (demoted, when_demoted) = mpsc::channel::<()>();
+        let target = thread::spawn(move || {
+            let before = current_priority().unwrap();
+            let is_real_time = set_current_priority(Priority::Fifo(3)).is_ok();
+            let mut priorities = Vec::new();
+            loop {
+                send.send(NativeThreadId::current().unwrap()).unwrap();
+                if when_demoted.recv().is_err() {
+                    return (before, is_real_time, priorities);
+                }
+                priorities.push(current_priority().unwrap());
+            }
+        });
+        for _ in 0..2 {
+            ready.recv().unwrap().demote().unwrap();
+            demoted.send(()).unwrap();
+        }
+        drop(demoted);
+        let (before, is_real_time, priorities) = target.join().unwrap();
+        let least = Priority::Nice(19);
+        if is_real_time {
+            assert_eq!(priorities, [before, least]);
+        } else {
+            println!("not shown: the demotion of a real-time thread, without the right to start one");
+            assert_eq!(priorities, [least; 2]);
+        }
     }
 }

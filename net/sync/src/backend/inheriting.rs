@@ -1,5 +1,5 @@
-//! Mutexes of POSIX with priority inheritance (`PTHREAD_PRIO_INHERIT`), and their condition variables: the one
-//! module of this crate with `unsafe`.
+//! Mutexes of POSIX with priority inheritance (`PTHREAD_PRIO_INHERIT`), and their condition variables: one
+//! of the two modules of this crate with `unsafe`.
 //!
 //! The C library keeps the addresses of these objects, so each has a heap block of its own. The mutexes check for
 //! errors: a thread that locks one twice panics instead of waiting for itself.

@@ -12,6 +12,9 @@ mod kind;
 mod recursive;
 
 #[cfg(all(target_os = "linux", not(any(shuttle, test))))]
+pub(crate) mod scheduler;
+
+#[cfg(all(target_os = "linux", not(any(shuttle, test))))]
 mod inheriting;
 /// Elsewhere, and under the model checker, threads inherit no priorities.
 #[cfg(not(all(target_os = "linux", not(any(shuttle, test)))))]

@@ -5,6 +5,7 @@
 //! to time. The work of the threads, and its distribution, belong to other crates.
 
 mod context;
+mod native_thread;
 mod options;
 mod priority;
 mod registry;
@@ -21,6 +22,7 @@ use registry::{Group, Registry, SpawnPosition};
 use requests::Requests;
 
 pub use context::ThreadContext;
+pub use native_thread::NativeThreadId;
 pub use options::ThreadOptions;
 pub use priority::Priority;
 pub use report::{Cancelled, Joined, SpawnError, StillRunning, ThreadPanic};

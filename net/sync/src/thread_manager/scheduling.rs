@@ -119,8 +119,10 @@ mod imp {
     use rustix::thread::{CpuSet, sched_setaffinity};
     use thread_priority::{
         NormalThreadSchedulePolicy::Other, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue,
-        ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id, thread_schedule_policy,
+        ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
     };
+
+    use crate::backend::scheduler;
 
     pub(crate) fn set_affinity(cpus: &[usize]) -> Result<(), SpawnError> {
         let mut set = CpuSet::new();
@@ -148,17 +150,15 @@ mod imp {
     }
 
     pub(super) fn priority() -> io::Result<Priority> {
-        use thread_priority::{ThreadSchedulePolicy::Realtime, thread_schedule_policy_param};
-        let (policy, parameters) = thread_schedule_policy_param(thread_native_id()).map_err(super::from_library)?;
-        let real_time = u8::try_from(parameters.sched_priority).unwrap_or(0);
+        let (policy, real_time) = scheduler::policy_and_priority(0)?;
+        let real_time = u8::try_from(real_time).unwrap_or(0);
         match policy {
-            Realtime(RealtimeThreadSchedulePolicy::Fifo) => Ok(Priority::Fifo(real_time)),
-            Realtime(RealtimeThreadSchedulePolicy::RoundRobin) => Ok(Priority::RoundRobin(real_time)),
-            ThreadSchedulePolicy::Normal(_) => {
+            libc::SCHED_FIFO => Ok(Priority::Fifo(real_time)),
+            libc::SCHED_RR => Ok(Priority::RoundRobin(real_time)),
+            libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE => {
                 let nice = rustix::process::getpriority_process(None)?;
                 Ok(Priority::Nice(i8::try_from(nice).unwrap_or_default()))
             }
-            #[allow(unreachable_patterns, reason = "policies that some systems have")]
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the thread has another scheduling policy")),
         }
     }
@@ -169,7 +169,7 @@ mod imp {
         }
         // A real-time thread's children are real-time threads. The nice value that this call sets is replaced
         // below.
-        if matches!(thread_schedule_policy(), Ok(ThreadSchedulePolicy::Realtime(_))) {
+        if scheduler::is_real_time(0)? {
             set_thread_priority_and_policy(
                 thread_native_id(),
                 ThreadPriority::Min,
