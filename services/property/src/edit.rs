@@ -1,21 +1,29 @@
 //! The operations on one property, as changes that are made together later.
 
+use std::collections::BTreeMap;
+
 use spandrel::cdr::to_octets;
+use spandrel::net::sync::Arc;
 use spandrel::services::cos_property_service::{ExceptionReason, PropertyModeType};
 use spandrel::types::Any;
 
 use crate::encoding::{form, octets_of};
 use crate::limits::Limits;
 use crate::refusal::{Refusal, too_many};
-use crate::table::{Changes, Constraints, Entry, Table, is_any_type};
+use crate::state::{SetChange, SetState};
+use crate::table::{Changes, Constraints, Entry, is_any_type};
 
-/// A table with changes that are not made yet.
+/// The state of a set with changes that are not made yet.
 #[derive(Debug)]
 pub(crate) struct Edit<'t> {
-    table: &'t Table,
+    state: &'t SetState,
     constraints: &'t Constraints,
     limits: &'t Limits,
     changes: Changes,
+    /// The properties that were examined, as they are in the state.
+    observed: BTreeMap<String, Option<Arc<Entry>>>,
+    /// Whether all properties were examined.
+    observes_all: bool,
     /// The number of properties with the changes.
     count: usize,
     /// The octets of all properties with the changes.
@@ -23,27 +31,33 @@ pub(crate) struct Edit<'t> {
 }
 
 impl<'t> Edit<'t> {
-    pub(crate) fn new(table: &'t Table, constraints: &'t Constraints, limits: &'t Limits) -> Self {
-        let (count, octets) = (table.entries.len(), table.octets);
-        Self { table, constraints, limits, changes: Changes::new(), count, octets }
+    pub(crate) fn new(state: &'t SetState, constraints: &'t Constraints, limits: &'t Limits) -> Self {
+        let (count, octets) = (state.table.entries.len(), state.table.octets);
+        let (changes, observed) = (Changes::new(), BTreeMap::new());
+        Self { state, constraints, limits, changes, observed, observes_all: false, count, octets }
     }
 
-    /// The octets of all properties after the changes.
-    pub(crate) fn octets(&self) -> usize {
-        self.octets
-    }
-
-    pub(crate) fn into_changes(self) -> Changes {
-        self.changes
+    pub(crate) fn into_change(self) -> SetChange {
+        let table = &self.state.table;
+        SetChange {
+            observed: self.observed,
+            version: self.observes_all.then_some(self.state.version),
+            changes: self.changes,
+            count: (table.entries.len(), self.count),
+            octets: (table.octets, self.octets),
+        }
     }
 
     /// The property with this name, after the changes.
-    pub(crate) fn get(&self, name: &str) -> Result<&Entry, Refusal> {
-        let entry = match self.changes.get(require_name(name)?) {
-            Some(changed) => changed.as_ref(),
-            None => self.table.entries.get(name),
-        };
-        entry.ok_or(ExceptionReason::PropertyNotFound.into())
+    fn get(&mut self, name: &str) -> Result<Arc<Entry>, Refusal> {
+        if let Some(changed) = self.changes.get(require_name(name)?) {
+            return changed.clone().ok_or(ExceptionReason::PropertyNotFound.into());
+        }
+        let entry = self.state.table.entries.get(name);
+        if !self.observed.contains_key(name) {
+            self.observed.insert(name.to_owned(), entry.cloned());
+        }
+        entry.cloned().ok_or(ExceptionReason::PropertyNotFound.into())
     }
 
     /// Adds a property or changes its value, and its mode if there is one.
@@ -57,7 +71,7 @@ impl<'t> Edit<'t> {
             self.require_mode(name, mode)?;
         }
         let before = self.get(name).ok();
-        let mode = match before {
+        let mode = match &before {
             None => mode.or(default).unwrap_or_default(),
             Some(before) => {
                 if !before.value.type_code().equivalent(value.type_code()) {
@@ -74,7 +88,7 @@ impl<'t> Edit<'t> {
             }
         };
         let octets = octets_of(name, to_octets(value, &form()))?;
-        let (count, all) = match before {
+        let (count, all) = match &before {
             None => (self.count + 1, self.octets.saturating_add(octets)),
             Some(before) => (self.count, (self.octets - before.octets).saturating_add(octets)),
         };
@@ -85,7 +99,7 @@ impl<'t> Edit<'t> {
             return Err(too_many("octets in a set", self.limits.octets).into());
         }
         (self.count, self.octets) = (count, all);
-        self.changes.insert(name.to_owned(), Some(Entry { value: value.clone(), mode, octets }));
+        self.changes.insert(name.to_owned(), Some(Arc::new(Entry { value: value.clone(), mode, octets })));
         Ok(())
     }
 
@@ -102,8 +116,9 @@ impl<'t> Edit<'t> {
 
     /// Deletes all properties whose modes allow it. Returns whether none remains.
     pub(crate) fn delete_all(&mut self) -> Result<bool, Refusal> {
+        self.observes_all = true;
         let names: Vec<&String> =
-            self.table.entries.iter().filter(|(_, entry)| !is_fixed(entry.mode)).map(|(name, _)| name).collect();
+            self.state.table.entries.iter().filter(|(_, entry)| !is_fixed(entry.mode)).map(|(name, _)| name).collect();
         names.into_iter().try_for_each(|name| self.delete(name))?;
         Ok(self.count == 0)
     }
@@ -116,8 +131,8 @@ impl<'t> Edit<'t> {
             return Err(ExceptionReason::UnsupportedMode.into());
         }
         if entry.mode != mode {
-            let changed = Entry { mode, ..entry.clone() };
-            self.changes.insert(name.to_owned(), Some(changed));
+            let changed = Entry { mode, ..Entry::clone(&entry) };
+            self.changes.insert(name.to_owned(), Some(Arc::new(changed)));
         }
         Ok(())
     }

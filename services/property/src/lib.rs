@@ -24,11 +24,13 @@ mod delegation;
 mod edit;
 mod encoding;
 mod iterators;
+mod journal;
 mod limits;
 mod refusal;
 mod registry;
 mod service;
 mod set;
+mod state;
 mod store;
 mod table;
 

@@ -11,14 +11,15 @@ use spandrel::services::cos_property_service::{
     property_set_factory,
 };
 use spandrel::types::TypeCode;
-use spandrel::{CompletionStatus, ObjectRef, Poa, SystemException};
+use spandrel::{ObjectRef, Poa, SystemException};
 use spandrel_daemon::caller;
 
 use crate::iterators::PropertyIterators;
+use crate::journal::SharedStore;
 use crate::limits::ServiceLimits;
 use crate::refusal::too_many;
 use crate::set::{Budget, LocalPropertySet};
-use crate::store::{Journal, JournalError, SetRecord, Store, StoredSet};
+use crate::store::{SetRecord, StoredSet};
 use crate::table::{Constraints, Table};
 
 /// All sets of a service. Each is an active object of the adapter.
@@ -28,7 +29,7 @@ pub(crate) struct Registry {
     pub(crate) iterators: Arc<PropertyIterators>,
     pub(crate) limits: ServiceLimits,
     /// `None` for sets in memory.
-    pub(crate) store: Option<Arc<Mutex<Store>>>,
+    pub(crate) store: Option<Arc<SharedStore>>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) counts: Mutex<Counts>,
 }
@@ -113,15 +114,8 @@ impl Registry {
 
     fn write(&self, number: u64, record: &SetRecord, table: &Table) -> Result<(), SystemException> {
         let Some(store) = &self.store else { return Ok(()) };
-        store.lock().create(number, record, table).map_err(|error| {
-            // A set that is in the file all the same has no reference.
-            let completed = match &error {
-                JournalError::Uncertain(_) => CompletionStatus::Maybe,
-                JournalError::Unchanged(_) => CompletionStatus::No,
-            };
-            let text = error.to_string();
-            SystemException::persist_store(0, completed).with_detail(move || text)
-        })
+        // After an uncertain write, a set that is in the file has no reference.
+        Ok(store.create(number, record, table)?)
     }
 
     /// Counts a new set, and returns its number.
@@ -142,8 +136,8 @@ impl Registry {
 
     /// Activates a set, and returns its reference.
     fn activate(&self, number: u64, record: SetRecord, table: Table) -> Result<ObjectRef, SystemException> {
-        let journal = self.store.as_ref().map(|store| Journal { store: Arc::clone(store), number });
-        let set = LocalPropertySet::with(&self.iterators, self.limits.set, record.constraints, table, journal)
+        let stored = self.store.as_ref().map(|store| (store, number));
+        let set = LocalPropertySet::with(&self.iterators, self.limits.set, record.constraints, table, stored)
             .budgeted(&self.budget, self.limits.octets);
         let servant: Arc<dyn Servant> = match record.has_modes {
             true => Arc::new(PropertySetDefSkeleton::new(set)),

@@ -11,6 +11,7 @@ use spandrel_daemon::IteratorOptions;
 use spandrel_store::{Administration, Service, Storage};
 
 use crate::iterators::PropertyIterators;
+use crate::journal::SharedStore;
 use crate::limits::ServiceLimits;
 use crate::registry::{Counts, Registry, SetDefFactory, SetFactory};
 use crate::store::{Store, StoreError};
@@ -105,7 +106,7 @@ impl PropertyService {
         let file = options.data.as_ref().map(|folder| Storage::file(folder.join(STORE_FILE)));
         let opened = options.storage.or(file).map(Store::open).transpose()?;
         let (store, sets, next) = match opened {
-            Some((store, sets, next)) => (Some(Arc::new(Mutex::new(store))), sets, next),
+            Some((store, sets, next)) => (Some(Arc::new(SharedStore::new(store))), sets, next),
             None => (None, Vec::new(), 0),
         };
         // The numbers of sets in memory begin anew with the service, and so must their references.
@@ -136,7 +137,7 @@ impl PropertyService {
         adapter.the_poa_manager().activate()?;
         let administration = match (store, &options.data) {
             (Some(store), Some(data)) => {
-                let begin = move || store.lock().begin_backup();
+                let begin = move || store.begin_backup();
                 Some(Administration::serve(orb, Service::Property, data, begin)?)
             }
             _ => None,

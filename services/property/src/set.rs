@@ -1,22 +1,23 @@
 //! A property set: the operations of `PropertySet` and `PropertySetDef`.
 
-use std::collections::BTreeSet;
+use std::mem;
 use std::ops::Bound;
 
-use spandrel::net::sync::{Arc, Mutex};
+use spandrel::net::sync::{Arc, Mutex, RwLock};
 use spandrel::services::cos_property_service::{
-    MultipleExceptionsError, PropertiesIterator, Property, PropertyDef, PropertyMode, PropertyModeType,
-    PropertyNamesIterator, PropertySetDefServant, PropertySetServant, property_set, property_set_def,
+    ExceptionReason, MultipleExceptionsError, PropertiesIterator, Property, PropertyDef, PropertyMode,
+    PropertyModeType, PropertyNamesIterator, PropertySetDefServant, PropertySetServant, property_set, property_set_def,
 };
 use spandrel::types::{Any, TypeCode};
 use spandrel::{CompletionStatus, SystemException};
 
 use crate::edit::{Edit, require_name};
 use crate::iterators::{PropertyIterators, Source, bounded};
+use crate::journal::{Journal, SharedStore};
 use crate::limits::Limits;
 use crate::refusal::{Failures, Refusal, too_many, whole_request};
-use crate::store::{Journal, JournalError};
-use crate::table::{Changes, Constraints, Entry, Table, property, void};
+use crate::state::SetState;
+use crate::table::{Constraints, Entry, Table, property, void};
 
 /// A property set in this process, for servants whose interface derives from `PropertySet` or `PropertySetDef`, and as a
 /// servant itself. Clones are the same set.
@@ -47,7 +48,9 @@ pub struct LocalPropertySet(Arc<Shared>);
 struct Shared {
     constraints: Constraints,
     limits: Limits,
-    state: Mutex<State>,
+    state: Arc<Mutex<SetState>>,
+    /// Held for reading while a change is made, and for writing while it is made anew after a conflict.
+    changing: RwLock<()>,
     /// The disk, for a persistent set.
     journal: Option<Journal>,
     iterators: Arc<PropertyIterators>,
@@ -55,9 +58,9 @@ struct Shared {
     budget: Option<(Arc<Budget>, usize)>,
 }
 
-/// The octets that the sets of a service have together.
+/// The octets that the sets of a service have together. Less than nothing while changes that conflict both shrink a set.
 #[derive(Debug, Default)]
-pub(crate) struct Budget(Mutex<usize>);
+pub(crate) struct Budget(Mutex<isize>);
 
 impl Budget {
     /// Replaces a number of octets by another.
@@ -66,8 +69,8 @@ impl Budget {
     /// IMP_LIMIT if all sets would have more octets than the bound, and have more than before.
     pub(crate) fn charge(&self, before: usize, after: usize, bound: usize) -> Result<(), SystemException> {
         let mut used = self.0.lock();
-        let sum = (*used - before).saturating_add(after);
-        if sum > bound && after > before {
+        let sum = (*used + after.cast_signed()) - before.cast_signed();
+        if usize::try_from(sum).is_ok_and(|sum| sum > bound) && after > before {
             return Err(too_many("octets in all sets", bound));
         }
         *used = sum;
@@ -75,19 +78,12 @@ impl Budget {
     }
 
     pub(crate) fn release(&self, octets: usize) {
-        *self.0.lock() -= octets;
+        *self.0.lock() -= octets.cast_signed();
     }
 
     pub(crate) fn used(&self) -> usize {
-        *self.0.lock()
+        usize::try_from(*self.0.lock()).unwrap_or(0)
     }
-}
-
-#[derive(Debug)]
-struct State {
-    table: Table,
-    /// The properties that the disk may have otherwise than the table, after an uncertain write.
-    unsettled: BTreeSet<String>,
 }
 
 impl LocalPropertySet {
@@ -102,10 +98,17 @@ impl LocalPropertySet {
         limits: Limits,
         constraints: Constraints,
         table: Table,
-        journal: Option<Journal>,
+        stored: Option<(&Arc<SharedStore>, u64)>,
     ) -> Self {
-        let state = Mutex::new(State { table, unsettled: BTreeSet::new() });
-        Self(Arc::new(Shared { constraints, limits, state, journal, iterators: Arc::clone(iterators), budget: None }))
+        let state = Arc::new(Mutex::new(SetState::new(table)));
+        let journal = stored.map(|(store, number)| Journal {
+            store: Arc::clone(store),
+            number,
+            state: Arc::clone(&state),
+            limits,
+        });
+        let (iterators, changing) = (Arc::clone(iterators), RwLock::new(()));
+        Self(Arc::new(Shared { constraints, limits, state, changing, journal, iterators, budget: None }))
     }
 
     /// The same set, which counts for a budget with this bound. Its present octets were charged before.
@@ -114,9 +117,9 @@ impl LocalPropertySet {
         Self(Arc::new(Shared { budget: Some((Arc::clone(budget), bound)), ..shared }))
     }
 
-    /// The properties of a set that has no other user.
+    /// Takes the properties of a set that has no other user.
     pub(crate) fn into_table(self) -> Table {
-        Arc::into_inner(self.0).expect("the set has no other user").state.into_inner().table
+        mem::take(&mut self.0.state.lock().table)
     }
 
     /// Defines properties with their modes.
@@ -135,54 +138,48 @@ impl LocalPropertySet {
     /// Reads a property by its name.
     fn read<T>(&self, name: &str, of_entry: impl FnOnce(&Entry) -> T) -> Result<T, Refusal> {
         let state = self.0.state.lock();
-        Edit::new(&state.table, &self.0.constraints, &self.0.limits).get(name).map(of_entry)
+        let entry = state.table.entries.get(require_name(name)?);
+        Ok(of_entry(entry.ok_or(ExceptionReason::PropertyNotFound)?))
     }
 
-    /// Makes changes, which are durable before this returns if the set is persistent.
-    fn change<T>(&self, work: impl FnOnce(&mut Edit<'_>) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let mut state = self.0.state.lock();
-        let mut edit = Edit::new(&state.table, &self.0.constraints, &self.0.limits);
-        let outcome = work(&mut edit)?;
-        let (before, after) = (state.table.octets, edit.octets());
-        let changes = edit.into_changes();
-        if changes.is_empty() {
-            return Ok(outcome);
+    /// Makes changes, which are durable before this returns if the set is persistent. `work` is called again after a
+    /// conflict with a change of another thread.
+    fn change<T>(&self, work: impl Fn(&mut Edit<'_>) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        {
+            let _shared = self.0.changing.read();
+            if let Some(outcome) = self.try_change(&work)? {
+                return Ok(outcome);
+            }
         }
+        // No other thread changes the set meanwhile, so that there is no further conflict.
+        let _exclusive = self.0.changing.write();
+        self.try_change(&work)?.ok_or_else(|| SystemException::transient(0, CompletionStatus::No).into())
+    }
+
+    /// Makes changes. `None` after a conflict: nothing is changed.
+    fn try_change<T>(&self, work: impl Fn(&mut Edit<'_>) -> Result<T, Refusal>) -> Result<Option<T>, Refusal> {
+        let mut state = self.0.state.lock();
+        let mut edit = Edit::new(&state, &self.0.constraints, &self.0.limits);
+        let outcome = work(&mut edit)?;
+        let change = edit.into_change();
+        if change.changes.is_empty() {
+            return Ok(Some(outcome));
+        }
+        let (before, after) = change.octets;
         if let Some((budget, bound)) = &self.0.budget {
             budget.charge(before, after, *bound)?;
         }
-        if let Some(journal) = &self.0.journal {
-            let mut written = changes.clone();
-            for name in &state.unsettled {
-                written.entry(name.clone()).or_insert_with(|| state.table.entries.get(name).cloned());
-            }
-            self.write(journal, &written, &mut state).inspect_err(|_| {
-                if let Some((budget, _)) = &self.0.budget {
-                    _ = budget.charge(after, before, usize::MAX);
-                }
-            })?;
+        let Some(journal) = &self.0.journal else {
+            state.apply(change.changes);
+            return Ok(Some(outcome));
+        };
+        drop(state);
+        let made = journal.commit(change);
+        if let (Ok(false) | Err(_), Some((budget, _))) = (&made, &self.0.budget) {
+            _ = budget.charge(after, before, usize::MAX);
         }
-        state.table.apply(changes);
-        Ok(outcome)
-    }
-
-    fn write(&self, journal: &Journal, changes: &Changes, state: &mut State) -> Result<(), SystemException> {
-        let failure = match journal.write(changes) {
-            Ok(()) => {
-                state.unsettled.clear();
-                return Ok(());
-            }
-            Err(failure) => failure,
-        };
-        let exception = match &failure {
-            JournalError::Uncertain(_) => {
-                state.unsettled.extend(changes.keys().cloned());
-                SystemException::persist_store(0, CompletionStatus::Maybe)
-            }
-            JournalError::Unchanged(_) => SystemException::persist_store(0, CompletionStatus::No),
-        };
-        let text = failure.to_string();
-        Err(exception.with_detail(move || text))
+        let is_made = made.map_err(SystemException::from)?;
+        Ok(is_made.then_some(outcome))
     }
 
     /// Makes one change for each item of a request.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
-use spandrel::cdr::{from_octets, to_octets};
-use spandrel::net::sync::{Arc, Mutex};
+use spandrel::cdr::{CdrError, from_octets, to_octets};
+use spandrel::net::sync::Arc;
 use spandrel::services::cos_property_service::{PropertyDef, PropertyModeType};
 use spandrel::types::{Any, TypeCode};
+use spandrel::{CompletionStatus, SystemException};
 use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
 
 use crate::encoding::{form, octets_of};
@@ -52,7 +53,7 @@ pub enum StoreError {
 }
 
 /// The failure of a write.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum JournalError {
     /// The file is as it was before.
     #[error("{0}")]
@@ -60,6 +61,16 @@ pub(crate) enum JournalError {
     /// The change may be in the file.
     #[error("{0}")]
     Uncertain(String),
+}
+
+impl From<JournalError> for SystemException {
+    fn from(error: JournalError) -> Self {
+        let completed = match &error {
+            JournalError::Unchanged(_) => CompletionStatus::No,
+            JournalError::Uncertain(_) => CompletionStatus::Maybe,
+        };
+        Self::persist_store(0, completed).with_detail(move || error.to_string())
+    }
 }
 
 impl From<StoreFileError> for JournalError {
@@ -118,13 +129,13 @@ impl Store {
             Ok((sets, properties, next))
         })?;
         let damaged = |text: String| file.storage().error(OpenCause::Contents(text));
-        let mut tables = BTreeMap::<u64, BTreeMap<String, Entry>>::new();
+        let mut tables = BTreeMap::<u64, BTreeMap<String, Arc<Entry>>>::new();
         for (number, name, octets) in properties {
             let fields: Result<(Any, PropertyModeType), _> = from_octets(&octets, &form());
             let (value, mode) = fields.map_err(|error| damaged(format!("a property of set {number}: {error}")))?;
             let size = octets_of(&name, to_octets(&value, &form()));
             let octets = size.map_err(|error| damaged(format!("a property of set {number}: {error}")))?;
-            tables.entry(number).or_default().insert(name, Entry { value, mode, octets });
+            tables.entry(number).or_default().insert(name, Arc::new(Entry { value, mode, octets }));
         }
         let mut stored = Vec::new();
         for (number, octets) in sets {
@@ -146,17 +157,27 @@ impl Store {
         Ok((Self(file), stored, next))
     }
 
-    /// Writes a new set with its properties. It is durable when this returns.
-    pub(crate) fn create(&mut self, number: u64, record: &SetRecord, table: &Table) -> Result<(), JournalError> {
-        let SetRecord { has_modes, owner, constraints } = record.clone();
-        let fields: SetFields = (has_modes, owner, constraints.types, constraints.properties);
-        let octets = to_octets(&fields, &form()).map_err(|error| JournalError::Unchanged(error.to_string()))?;
-        let changes: Changes = table.entries.iter().map(|(name, entry)| (name.clone(), Some(entry.clone()))).collect();
-        let properties = encoded(&changes)?;
+    /// Makes all changes in one transaction. They are durable when this returns.
+    pub(crate) fn write(&mut self, records: &[&Record]) -> Result<(), JournalError> {
         Ok(self.0.change(|writing| {
-            writing.open_table(SETS)?.insert(number, &*octets)?;
-            writing.open_table(SETTINGS)?.insert("next", number + 1)?;
-            write_properties(writing, number, &properties)
+            let mut sets = writing.open_table(SETS)?;
+            let mut properties = writing.open_table(PROPERTIES)?;
+            for record in records {
+                if let Some(octets) = &record.set {
+                    sets.insert(record.number, &**octets)?;
+                    let mut settings = writing.open_table(SETTINGS)?;
+                    // Sets are not written in the order of their numbers.
+                    let next = settings.get("next")?.map_or(0, |next| next.value());
+                    settings.insert("next", next.max(record.number + 1))?;
+                }
+                for (name, octets) in &record.properties {
+                    match octets {
+                        Some(octets) => properties.insert((record.number, &**name), &**octets)?,
+                        None => properties.remove((record.number, &**name))?,
+                    };
+                }
+            }
+            Ok(())
         })?)
     }
 
@@ -166,41 +187,39 @@ impl Store {
     }
 }
 
-/// Properties as octets; `None` for deleted ones.
-type Encoded = Vec<(String, Option<Vec<u8>>)>;
-
-fn encoded(changes: &Changes) -> Result<Encoded, JournalError> {
-    let encoded = changes.iter().map(|(name, entry)| {
-        let octets = entry.as_ref().map(|entry| to_octets(&(entry.value.clone(), entry.mode), &form())).transpose();
-        Ok((name.clone(), octets.map_err(|error| JournalError::Unchanged(error.to_string()))?))
-    });
-    encoded.collect()
+/// A change of one set as octets.
+#[derive(Debug)]
+pub(crate) struct Record {
+    number: u64,
+    /// The set without its properties, for one that is new.
+    set: Option<Vec<u8>>,
+    /// The changed properties; `None` for deleted ones.
+    properties: Vec<(String, Option<Vec<u8>>)>,
 }
 
-fn write_properties(writing: &WriteTransaction, number: u64, properties: &Encoded) -> Result<(), redb::Error> {
-    let mut table = writing.open_table(PROPERTIES)?;
-    for (name, octets) in properties {
-        match octets {
-            Some(octets) => table.insert((number, &**name), &**octets)?,
-            None => table.remove((number, &**name))?,
-        };
+impl Record {
+    /// The record of changed properties.
+    pub(crate) fn of_changes(number: u64, changes: &Changes) -> Result<Self, JournalError> {
+        let properties = changes.iter().map(|(name, entry)| {
+            let fields = entry.as_ref().map(|entry| (entry.value.clone(), entry.mode));
+            let octets = fields.map(|fields| to_octets(&fields, &form())).transpose();
+            Ok::<_, JournalError>((name.clone(), octets.map_err(unchanged)?))
+        });
+        Ok(Self { number, set: None, properties: properties.collect::<Result<_, _>>()? })
     }
-    Ok(())
-}
 
-/// The part of a store that has the properties of one set.
-#[derive(Clone, Debug)]
-pub(crate) struct Journal {
-    pub(crate) store: Arc<Mutex<Store>>,
-    pub(crate) number: u64,
-}
-
-impl Journal {
-    /// Writes changes. They are durable when this returns.
-    pub(crate) fn write(&self, changes: &Changes) -> Result<(), JournalError> {
-        let properties = encoded(changes)?;
-        Ok(self.store.lock().0.change(|writing| write_properties(writing, self.number, &properties))?)
+    /// The record of a new set.
+    pub(crate) fn of_set(number: u64, set: &SetRecord, table: &Table) -> Result<Self, JournalError> {
+        let SetRecord { has_modes, owner, constraints } = set.clone();
+        let fields: SetFields = (has_modes, owner, constraints.types, constraints.properties);
+        let octets = to_octets(&fields, &form()).map_err(unchanged)?;
+        let properties = table.entries.iter().map(|(name, entry)| (name.clone(), Some(Arc::clone(entry)))).collect();
+        Ok(Self { set: Some(octets), ..Self::of_changes(number, &properties)? })
     }
+}
+
+fn unchanged(error: CdrError) -> JournalError {
+    JournalError::Unchanged(error.to_string())
 }
 
 /// Verifies the store in a file, which is only read, as a service that does not run left it. Returns the number of sets,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use spandrel::cdr::to_octets;
+use spandrel::net::sync::Arc;
 use spandrel::services::cos_property_service::{
     ConstraintNotSupported, ConstraintNotSupportedError, Property, PropertyDef, PropertyModeType,
 };
@@ -23,19 +24,19 @@ pub(crate) struct Entry {
 }
 
 /// Properties by name, each with its new state; `None` for deleted ones.
-pub(crate) type Changes = BTreeMap<String, Option<Entry>>;
+pub(crate) type Changes = BTreeMap<String, Option<Arc<Entry>>>;
 
 /// All properties of a set.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    pub(crate) entries: BTreeMap<String, Entry>,
+    pub(crate) entries: BTreeMap<String, Arc<Entry>>,
     /// The octets of all properties, and of the constraints of the set.
     pub(crate) octets: usize,
 }
 
 impl Table {
     /// The properties of a set with these constraints.
-    pub(crate) fn new(constraints: &Constraints, entries: BTreeMap<String, Entry>) -> Self {
+    pub(crate) fn new(constraints: &Constraints, entries: BTreeMap<String, Arc<Entry>>) -> Self {
         let octets = constraints.octets + entries.values().map(|entry| entry.octets).sum::<usize>();
         Self { entries, octets }
     }

@@ -42,15 +42,17 @@ impl Process {
 
 type Contents = BTreeMap<String, i32>;
 
-fn contents(set: &PropertySet) -> Contents {
+/// The properties of a worker. The others of its set are those of another worker.
+fn contents((set, worker): &(PropertySet, usize)) -> Contents {
     let (properties, rest) = set.get_all_properties(1_000).unwrap();
     assert!(rest.is_none());
-    properties.into_iter().map(|it| (it.property_name, it.property_value.extract().unwrap())).collect()
+    let own = properties.into_iter().filter(|it| it.property_name.starts_with(&format!("{worker}-")));
+    own.map(|it| (it.property_name, it.property_value.extract().unwrap())).collect()
 }
 
 /// Makes a random change of one or several properties, also in `contents`. Whether it was acknowledged.
-fn change(set: &PropertySet, contents: &mut Contents) -> bool {
-    let name = |nth: u8| format!("p{nth}");
+fn change((set, worker): &(PropertySet, usize), contents: &mut Contents) -> bool {
+    let name = |nth: u8| format!("{worker}-p{nth}");
     let [nth, value] = [fastrand::u8(..20), fastrand::u8(..)];
     match fastrand::u8(..4) {
         0 if contents.remove(&name(nth)).is_some() => set.delete_property(&name(nth)).is_ok(),
@@ -72,6 +74,7 @@ fn change(set: &PropertySet, contents: &mut Contents) -> bool {
 #[test]
 fn acknowledged_changes_survive_kill_9_under_load() {
     const WORKERS: usize = 4;
+    const SETS: usize = 2;
     let folder = tempfile::tempdir().unwrap();
     let port = free_port();
     let rounds: usize = std::env::var("SPANDREL_KILLS").map_or(4, |rounds| rounds.parse().unwrap());
@@ -83,12 +86,12 @@ fn acknowledged_changes_survive_kill_9_under_load() {
         let mut process = Process::start(folder.path(), port, &[]);
         if sets.is_empty() {
             let factory = process.factory(&client);
-            sets = (0..WORKERS)
+            sets = (0..SETS)
                 .map(|_| ObjectRef::from(factory.create_propertyset().unwrap().unwrap()).to_string())
                 .collect();
         }
-        let objects: Vec<PropertySet> =
-            sets.iter().map(|text| client.string_to_object(text).unwrap().narrow().unwrap()).collect();
+        let object = |nth: usize| client.string_to_object(&sets[nth % SETS]).unwrap().narrow().unwrap();
+        let objects: Vec<(PropertySet, usize)> = (0..WORKERS).map(|nth| (object(nth), nth)).collect();
         let present: Vec<Contents> = objects.iter().map(contents).collect();
         for (now, [acknowledged, perhaps]) in present.iter().zip(&expected) {
             assert!(now == acknowledged || now == perhaps, "{now:?}\n{acknowledged:?}\n{perhaps:?}");
@@ -100,7 +103,7 @@ fn acknowledged_changes_survive_kill_9_under_load() {
         }
         let acknowledged = AtomicUsize::new(0);
         expected = std::thread::scope(|scope| {
-            let worker = |(set, mut contents): (PropertySet, Contents)| {
+            let worker = |(set, mut contents): ((PropertySet, usize), Contents)| {
                 let acknowledged = &acknowledged;
                 scope.spawn(move || {
                     loop {

@@ -1,5 +1,6 @@
 //! Tests of the property service, by sentences of its specification, over its references and in its process.
 
+mod concurrency;
 mod durability;
 mod embedding;
 mod executable;
