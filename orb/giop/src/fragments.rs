@@ -171,7 +171,7 @@ fn choose_cut(runs: &[Range<usize>], from: usize, to: usize) -> Option<usize> {
     last
 }
 
-/// The first such cut at or after `position`.
+/// The first such cut after `position`.
 fn next_cut(position: usize) -> usize {
     (position + 4) / 8 * 8 + 4
 }

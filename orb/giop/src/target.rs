@@ -102,7 +102,7 @@ impl<'m> Target<'m> {
     #[cold]
     fn profile_key(&self) -> Option<&[u8]> {
         match self {
-            Self::Key(key) => Some(key),
+            Self::Key(_) => None,
             Self::Profile(profile) => profile::object_key(profile),
             Self::Reference { ior, selected } => profile::object_key(ior.profiles.get(*selected as usize)?),
         }

@@ -235,6 +235,53 @@ fn a_1_1_message_is_cut_inside_long_runs_only() {
     }
 }
 
+/// The ends of the fragments of a message in GIOP 1.1, found by trying every position.
+fn ends_by_trial(message: &Encoder<'_>, limit: usize) -> Vec<usize> {
+    let (len, mut ends, mut from, mut to) = (message.position(), Vec::new(), 0, limit);
+    while len > to {
+        let runs: Vec<_> = message.divisible_runs().collect();
+        let is_cut = |at: &usize| at % 8 == 4 && runs.iter().any(|run| run.start < *at && *at < run.end);
+        let fits = (from + 1..=to).rev().find(is_cut);
+        let Some(end) = fits.or_else(|| (to + 1..len).find(is_cut)) else { break };
+        ends.push(end);
+        (from, to) = (end, end + limit - HEADER_LEN);
+    }
+    ends.push(len);
+    ends
+}
+
+#[track_caller]
+fn assert_cut_as_late_as_possible(parts: &[Part], limit: usize) {
+    let (message, _) = reply(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_1), parts);
+    let mut ends = ends_by_trial(&message, limit);
+    for (nth, end) in ends.iter_mut().enumerate() {
+        *end += nth * HEADER_LEN;
+    }
+    let boundaries = Fragments::of(&message, limit).map(|fragments| fragments.boundaries().collect::<Vec<_>>());
+    assert_eq!(boundaries.unwrap_or_else(|| vec![message.position()]), ends, "limit {limit}");
+}
+
+/// Each fragment is as long as the limit permits, and the first cut beyond it is taken where none is within it.
+#[test]
+fn a_1_1_message_is_cut_as_late_as_the_limit_permits() {
+    for gap in if cfg!(miri) { 3..4 } else { 0..8 } {
+        let parts = [
+            Part::Octets(vec![1; 2061]),
+            Part::Hypers((0..gap).collect()),
+            Part::Octets(vec![2; 2048]),
+            Part::Hypers((0..40).collect()),
+            Part::Longs((0..600).collect()),
+        ];
+        for limit in (MIN_FRAGMENT..2400).step_by(if cfg!(miri) { 1100 } else { 19 }) {
+            assert_cut_as_late_as_possible(&parts, limit);
+        }
+    }
+    // Among these is a message whose last fragment reaches the limit.
+    for len in if cfg!(miri) { 4000..4004 } else { 4000..4600 } {
+        assert_cut_as_late_as_possible(&[Part::Octets(vec![1; len])], 600);
+    }
+}
+
 #[test]
 fn fragments_borrow_the_octets_of_the_message() {
     let data = vec![5; 100_000];

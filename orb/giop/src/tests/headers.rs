@@ -4,12 +4,12 @@
 use crate::tests::support;
 
 use proptest::{collection::vec, prelude::*};
-use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Ior, Limits, TaggedProfile, Wire};
+use spandrel_cdr::{ByteOrder, CdrError, Decoder, Encoder, GiopVersion, Ior, Joint, Limits, TaggedProfile, Wire};
 use spandrel_giop::{
-    Assembler, CancelRequest, GiopError, HEADER_LEN, LocateReplyHeader, LocateRequestHeader, LocateStatus, Message,
-    MessageHeader, MessageType, Reaction, ReplyHeader, ReplyStatus, RequestHeader, RequestTemplate, ResponseFlags,
-    ServiceContext, SystemException, SystemExceptionKind, Target, bare_message, begin_locate_reply, begin_reply,
-    locate_request,
+    AddressingDisposition, Assembler, CancelRequest, GiopError, HEADER_LEN, LocateReplyHeader, LocateRequestHeader,
+    LocateStatus, Message, MessageHeader, MessageType, Reaction, ReplyHeader, ReplyStatus, RequestHeader,
+    RequestTemplate, ResponseFlags, ServiceContext, SystemException, SystemExceptionKind, TAG_MULTIPLE_COMPONENTS,
+    Target, bare_message, begin_locate_reply, begin_reply, locate_request,
 };
 use spandrel_message::MessageBlock;
 use support::{VERSIONS, hex, wire, wires};
@@ -456,6 +456,42 @@ fn before_1_2_a_target_is_encoded_as_the_key_of_its_profile() {
     assert_eq!(unknown.object_key(), None);
     let mut out = Encoder::new(wire);
     assert!(LocateRequestHeader { request_id: 1, target: unknown }.encode(&mut out).is_err());
+}
+
+/// The key of a profile of components only is in TAG_COMPLETE_OBJECT_KEY, which may be any of them, or missing.
+#[test]
+fn a_profile_of_components_may_hold_the_object_key() {
+    let profile = |components: &str| TaggedProfile { tag: TAG_MULTIPLE_COMPONENTS, data: hex(components) };
+    let key_second = profile("00 000000 00000002 00000007 00000001 09 000000 00000005 00000003 6b6579");
+    assert_eq!(Target::Profile(key_second.clone()).object_key().as_deref(), Some(&b"key"[..]));
+    let reference = Ior { type_id: String::new(), profiles: vec![key_second] };
+    let chosen = |selected| Target::Reference { ior: reference.clone(), selected };
+    assert_eq!(chosen(0).object_key().as_deref(), Some(&b"key"[..]));
+    assert_eq!(chosen(1).object_key(), None);
+    let without = profile("00 000000 00000001 00000007 00000001 09");
+    assert_eq!(Target::Profile(without).object_key(), None);
+}
+
+#[test]
+fn an_addressing_disposition_is_one_of_three_numbers() {
+    let read = |octets: [u8; 2]| {
+        AddressingDisposition::decode(&mut Decoder::new(&octets, Wire::new(ByteOrder::Big, GiopVersion::V1_2)))
+    };
+    assert_eq!(read([0, 0]), Ok(AddressingDisposition::Key));
+    assert_eq!(read([0, 1]), Ok(AddressingDisposition::Profile));
+    assert_eq!(read([0, 2]), Ok(AddressingDisposition::Reference));
+    assert!(matches!(read([0, 3]), Err(CdrError::Malformed(_))));
+}
+
+/// The three reserved octets of GIOP 1.1 may be the first ones of a fragment, whose alignment begins anew.
+#[test]
+fn reserved_octets_of_1_1_may_begin_a_fragment() {
+    let wire = Wire::new(ByteOrder::Big, GiopVersion::V1_1);
+    let octets = hex("00000000 01020304 01  000000 00 00000003 6b6579 00 00000005 70696e6700 000000 00000000");
+    let joints = [Joint { at: 9, alignment_position: HEADER_LEN }];
+    let header = RequestHeader::decode(&mut Decoder::new(&octets, wire).with_joints(&joints)).unwrap();
+    assert_eq!((header.target, &*header.operation), (Target::Key(b"key"), "ping"));
+    assert!(header.service_contexts.is_empty());
 }
 
 #[test]

@@ -99,6 +99,21 @@ fn profiles_of_other_protocols_are_not_decoded() {
 }
 
 #[test]
+fn a_profile_gives_the_first_component_of_a_tag() {
+    let component = |tag, data: &[u8]| TaggedComponent { tag, data: data.to_vec() };
+    let profile = IiopProfile {
+        version: GiopVersion::V1_2,
+        host: "h".to_owned(),
+        port: 7,
+        object_key: b"k".to_vec(),
+        components: vec![component(5, b"five"), component(6, b"six"), component(5, b"another")],
+    };
+    assert_eq!(profile.component(5), Some(&b"five"[..]));
+    assert_eq!(profile.component(6), Some(&b"six"[..]));
+    assert_eq!(profile.component(7), None);
+}
+
+#[test]
 fn octets_after_the_known_members_of_a_profile_are_ignored() {
     for version in VERSIONS {
         let profile =
