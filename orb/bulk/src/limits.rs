@@ -7,7 +7,8 @@ use std::time::Duration;
 pub struct BulkLimits {
     /// The most offers at a time, waiting, running or just ended (default 1,024).
     pub offers: usize,
-    /// The most bulk connections at a time, each with a thread (default 64).
+    /// The most bulk connections at a time, each with a thread (default 64). Beyond it the oldest one without a greeting
+    /// makes room for a new one.
     pub connections: usize,
     /// The time for a TLS handshake and the greeting of a connection (default 10 s).
     pub greeting: Duration,

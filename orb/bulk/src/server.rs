@@ -1,15 +1,16 @@
 //! The offering side: endpoints, tokens and the transfers behind them.
 
-use std::{collections::HashMap, fmt, io, path::PathBuf, sync::atomic::Ordering, time::Duration};
-
-use spandrel_ipc::{Accept, inet};
-use spandrel_poa::Poa;
-use spandrel_sync::{
-    Arc, Mutex, Weak,
-    atomic::{AtomicU64, AtomicUsize},
-    thread,
-    time::Deadline,
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt, io,
+    path::PathBuf,
+    sync::atomic::Ordering,
+    time::Duration,
 };
+
+use spandrel_ipc::{Accept, Shutdown, inet};
+use spandrel_poa::Poa;
+use spandrel_sync::{Arc, Condition, Mutex, Weak, atomic::AtomicU64, thread, time::Deadline};
 
 use crate::{
     bulk::{Direction, Failed, FailureCode, Offer, StreamEnd, Ticket},
@@ -27,6 +28,9 @@ use crate::{
     wire::{ErrorCode, Greeting, Token},
 };
 
+/// The time for the end of a connection that makes room for another.
+const EVICTION: Duration = Duration::from_secs(1);
+
 /// Counters of the offering side since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,7 +41,8 @@ pub struct BulkStatistics {
     pub refused_tokens: u64,
     /// Connections without a whole greeting of this protocol within the time.
     pub bad_greetings: u64,
-    /// Connections beyond the limit.
+    /// Connections that were closed because of the limit: new ones, or the oldest without a greeting in favour of a new
+    /// one.
     pub refused_connections: u64,
     /// Transfers that were offered.
     pub offered: u64,
@@ -111,7 +116,8 @@ impl BulkServerBuilder {
             host: self.host,
             registry: Mutex::new(Registry::default()),
             endpoints: Mutex::new(Vec::new()),
-            connections: AtomicUsize::new(0),
+            connections: Mutex::new(Connections::default()),
+            freed: Condition::new(),
             counters: Counters::default(),
         });
         let mut server = BulkServer { inner, listeners: Vec::new() };
@@ -202,8 +208,19 @@ struct Inner {
     host: Option<String>,
     registry: Mutex<Registry>,
     endpoints: Mutex<Vec<Endpoint>>,
-    connections: AtomicUsize,
+    connections: Mutex<Connections>,
+    /// Notified when a connection has ended.
+    freed: Condition,
     counters: Counters,
+}
+
+/// The open connections, each with a thread.
+#[derive(Default)]
+struct Connections {
+    count: usize,
+    /// Those whose greeting has not come, by number, the oldest first.
+    ungreeted: VecDeque<(u64, Arc<Channel>)>,
+    next: u64,
 }
 
 impl fmt::Debug for Inner {
@@ -365,25 +382,58 @@ impl Inner {
     /// Serves a connection in a thread of its own, unless there are too many.
     fn start(self: Arc<Self>, channel: Channel) {
         self.counters.accepted.fetch_add(1, Ordering::Relaxed);
-        if self.connections.fetch_add(1, Ordering::Relaxed) >= self.limits.connections {
-            self.connections.fetch_sub(1, Ordering::Relaxed);
-            self.counters.refused_connections.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let slot = ConnectionSlot(self);
-        let serve = move || slot.0.serve(channel);
+        let Ok(channel) = channel.prepared().map(Arc::new) else { return };
+        let Some(slot) = self.admit() else { return };
+        let number = {
+            let mut connections = slot.0.connections.lock();
+            let number = connections.next;
+            connections.next += 1;
+            connections.ungreeted.push_back((number, Arc::clone(&channel)));
+            number
+        };
+        let serve = move || slot.0.serve(&channel, number);
         if let Err(error) = thread::Builder::new().name("spandrel-bulk".into()).spawn(serve) {
+            self.has_greeted(number);
             tracing::warn!(%error, "a bulk connection was closed, because it could get no thread");
         }
     }
 
-    fn serve(&self, channel: Channel) {
-        let Ok(channel) = channel.prepared() else { return };
+    /// A place for one more connection. If there is none, the oldest connection without a greeting makes room: peers
+    /// that send nothing keep nobody out.
+    fn admit(self: &Arc<Self>) -> Option<ConnectionSlot> {
+        let deadline = Deadline::after(EVICTION);
+        let mut connections = self.connections.lock();
+        if connections.count >= self.limits.connections {
+            self.counters.refused_connections.fetch_add(1, Ordering::Relaxed);
+            let (_, oldest) = connections.ungreeted.pop_front()?;
+            _ = oldest.stream().shutdown(Shutdown::Both); // the peer may have ended it
+        }
+        while connections.count >= self.limits.connections {
+            if self.freed.wait_until(&mut connections, deadline).timed_out() {
+                return None;
+            }
+        }
+        connections.count += 1;
+        Some(ConnectionSlot(Arc::clone(self)))
+    }
+
+    /// Takes a connection from those without a greeting. False if it had to make room for another.
+    fn has_greeted(&self, number: u64) -> bool {
+        let mut connections = self.connections.lock();
+        let at = connections.ungreeted.iter().position(|(other, _)| *other == number);
+        at.and_then(|at| connections.ungreeted.remove(at)).is_some()
+    }
+
+    fn serve(&self, channel: &Channel, number: u64) {
         let no_stop = || None;
         let deadline = Deadline::after(self.limits.greeting);
         let pace = Pace { deadline, idle: self.limits.greeting, stop: &no_stop, progress: &|_| {} };
-        let mut conversation = Conversation::new(&channel, &pace);
-        let greeting = match conversation.receive_greeting() {
+        let mut conversation = Conversation::new(channel, &pace);
+        let greeting = conversation.receive_greeting();
+        if !self.has_greeted(number) {
+            return;
+        }
+        let greeting = match greeting {
             Ok(greeting) => greeting,
             Err(error) => {
                 self.counters.bad_greetings.fetch_add(1, Ordering::Relaxed);
@@ -394,8 +444,8 @@ impl Inner {
                 return;
             }
         };
-        match self.redeem(&greeting, &channel) {
-            Some(transfer) => transfer.serve(&channel, greeting.offset, greeting.takes_files),
+        match self.redeem(&greeting, channel) {
+            Some(transfer) => transfer.serve(channel, greeting.offset, greeting.takes_files),
             None => {
                 self.counters.refused_tokens.fetch_add(1, Ordering::Relaxed);
                 conversation.refuse(ErrorCode::Token, "the token is unknown, used, expired, or of another peer");
@@ -493,12 +543,9 @@ impl Offering for Inner {
         token: Token,
     ) -> Result<(), Failed> {
         let unreachable = |error: io::Error| refused(FailureCode::Unreachable, &error.to_string());
-        if self.connections.fetch_add(1, Ordering::Relaxed) >= self.limits.connections {
-            self.connections.fetch_sub(1, Ordering::Relaxed);
-            self.counters.refused_connections.fetch_add(1, Ordering::Relaxed);
+        let Some(slot) = self.admit() else {
             return Err(refused(FailureCode::Busy, "there are too many bulk connections"));
-        }
-        let slot = ConnectionSlot(self);
+        };
         let channel = connect().and_then(Channel::prepared).map_err(unreachable)?;
         let run = move || {
             transfer.call(&channel, token);
@@ -513,6 +560,7 @@ struct ConnectionSlot(Arc<Inner>);
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        self.0.connections.lock().count -= 1;
+        self.0.freed.notify_all();
     }
 }

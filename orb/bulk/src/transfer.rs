@@ -15,7 +15,7 @@ use crate::{
     limits::BulkLimits,
     peer::PeerBinding,
     source::{Digest, Source},
-    wire::{End, ErrorCode, Role, UNKNOWN_LENGTH},
+    wire::{End, ErrorCode, Role, UNKNOWN_LENGTH, WireError},
 };
 
 /// The longest part of one call.
@@ -310,22 +310,17 @@ impl Transfer {
     /// Ends a transfer by calls.
     pub(crate) fn finish(&self, length: u64, checksum: u32) -> Result<(), Failed> {
         let (mut flow, _) = self.take()?;
-        let outcome = Outcome { octets: length, checksum, is_verified: true, route: Route::Calls };
+        let mut outcome = Outcome { octets: length, checksum, is_verified: true, route: Route::Calls };
         let result = match &mut flow {
             Flow::Receiving(reception) => reception.finish(End { length, checksum: Some(checksum) }),
             Flow::Sending(source, digests) => {
-                let own = digests.as_ref().map(|(_, behind)| (behind.position, behind.value()));
-                match own {
-                    Some((position, sent)) if position == length && sent != checksum => {
-                        Err(BulkError::Checksum { received: checksum, sent })
-                    }
-                    _ if source.length().is_some_and(|own| own != length) => {
-                        Err(crate::wire::WireError::Contradiction {
-                            what: "length",
-                            received: length,
-                            expected: source.length().unwrap_or_default(),
-                        }
-                        .into())
+                // Octets that were not read in order have no checksum here.
+                let own = digests.as_ref().map(|(_, behind)| behind).filter(|behind| behind.position == length);
+                outcome.is_verified = own.is_some();
+                match (own.map(Digest::value), source.length()) {
+                    (Some(sent), _) if sent != checksum => Err(BulkError::Checksum { received: checksum, sent }),
+                    (_, Some(expected)) if expected != length => {
+                        Err(WireError::Contradiction { what: "length", received: length, expected }.into())
                     }
                     _ => Ok(()),
                 }

@@ -240,17 +240,38 @@ fn a_receiver_that_breaks_the_protocol_ends_its_transfer() {
 
 #[test]
 fn the_number_of_connections_is_bounded() {
-    let limits = BulkLimits { connections: 2, greeting: Duration::from_secs(600), ..BulkLimits::default() };
+    let limits = BulkLimits { connections: 2, idle: Duration::from_secs(600), ..BulkLimits::default() };
     let parties = parties_with(|builder| builder.tcp(inet::Addr::loopback(0)).limits(limits));
+    // Two downloads that nobody reads.
+    let held: Vec<_> = (0..2)
+        .map(|_| {
+            let (offer, transfer) = parties.download(vec![7; 64 << 20]);
+            let mut stream = connected(&offer, &greeting(&offer, Role::Receives, 0));
+            stream.read_exact(&mut [0; ANSWER_OCTETS]).unwrap();
+            (stream, transfer)
+        })
+        .collect();
     let (offer, _) = parties.download(vec![1]);
-    let held: Vec<_> = (0..2).map(|_| connected(&offer, &[])).collect();
-    eventually(|| parties.bulk.statistics().accepted == 2);
     let mut third = connected(&offer, &[]);
     let end = third.read(&mut [0]);
     assert!(matches!(&end, Ok(0)) || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
     eventually(|| parties.bulk.statistics().refused_connections == 1);
     drop(held);
     eventually(|| BulkClient::default().calls(false).resumptions(0).receive(&offer, &mut Vec::new()).is_ok());
+}
+
+#[test]
+fn connections_without_a_greeting_keep_nobody_out() {
+    let limits = BulkLimits { connections: 2, greeting: Duration::from_secs(600), ..BulkLimits::default() };
+    let parties = parties_with(|builder| builder.tcp(inet::Addr::loopback(0)).limits(limits));
+    let (offer, _) = parties.download(vec![1]);
+    let whole = greeting(&offer, Role::Receives, 0);
+    let mut silent: Vec<_> = (0..10).map(|count| connected(&offer, &whole[..count])).collect();
+    BulkClient::default().calls(false).resumptions(0).receive(&offer, &mut Vec::new()).unwrap();
+    assert_eq!(parties.bulk.statistics().refused_connections, 9, "the oldest ones made room");
+    let mut oldest = silent.remove(0);
+    let end = oldest.read(&mut [0]);
+    assert!(matches!(&end, Ok(0)) || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
 }
 
 /// The offer of a party that sends these octets to each connection and then stays silent.

@@ -69,6 +69,15 @@ fn parts_are_read_and_written_where_the_octets_go_on() {
     assert!(!down.read(50, 100).unwrap().has_checksum, "not all octets before it were read");
     assert_eq!(code(down.finish(99, 0).unwrap_err()), FailureCode::Corrupt);
 
+    // Only octets that were read in order have a checksum at the offering side.
+    for (begin, is_verified) in [(0, true), (50, false)] {
+        let (offer, transfer) = parties.download(data.clone());
+        let down = control(offer);
+        down.read(begin, 100).unwrap();
+        down.finish(100, crc32fast::hash(&data)).unwrap();
+        assert_eq!(transfer.wait(TEST_TIMEOUT).unwrap().unwrap().is_verified, is_verified);
+    }
+
     let sink = Shared::default();
     let (offer, transfer) = parties.upload(sink.clone());
     let up = control(offer);
