@@ -5,6 +5,7 @@ use spandrel::services::implementation_repository::administration::{ServerIsRunn
 use spandrel::services::implementation_repository::{ActivationMode, ServerObject, ServerState};
 use spandrel::types::IiopProfile;
 use spandrel::{ObjectRef, SystemExceptionKind};
+use spandrel_activator::Limits;
 
 use crate::fixture::{Fixture, quick_limits};
 
@@ -102,4 +103,24 @@ fn references_without_an_address_or_beyond_the_limit_are_refused() {
     let large: ObjectRef = fixture.client.reference(ior);
     refuse(Some(&large.unchecked_narrow()));
     assert_eq!(fixture.find("bank").state, ServerState::Stopped);
+}
+
+#[test]
+fn a_process_that_the_activator_has_not_started_does_not_become_a_server_that_it_starts() {
+    let fixture = Fixture::new("crash", Limits { start_limit: 1, ..quick_limits() });
+    let repository = fixture.repository();
+    let stranger = fixture.client.string_to_object("corbaloc::127.0.0.1:1/stranger").unwrap().unchecked_narrow();
+    let refuse = |server: &str, state: ServerState| {
+        for (token, reason) in [("", "its process has a token"), ("0123", "not that of a running process")] {
+            let refused = repository.server_is_running(server, token, Some(&stranger));
+            let Err(ServerIsRunningError::CannotComplete(refused)) = refused else { panic!("{state:?}: {refused:?}") };
+            assert!(refused.reason.contains(reason), "{state:?}, {token:?}: {}", refused.reason);
+            assert_eq!(fixture.find(server).state, state, "{token:?}");
+        }
+    };
+    fixture.register("bank", ActivationMode::Normal);
+    refuse("bank", ServerState::Stopped);
+    assert_eq!(fixture.object("bank").ping().unwrap_err().kind(), SystemExceptionKind::Transient);
+    fixture.wait_for("bank", ServerState::Failed);
+    refuse("bank", ServerState::Failed);
 }

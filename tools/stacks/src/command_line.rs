@@ -234,22 +234,27 @@ impl TapArgs {
                 let opener = if we_open { "own" } else { "kernel" };
                 let capture = self.captures.join(format!("{opener}-opens-loses-{lose}.pcap"));
                 let exchange = tap::exchange(&self.device, self.octets, we_open, lose, &capture)?;
-                let lost =
-                    if lose == 0 { "no frames are lost".to_owned() } else { format!("each {lose}th frame is lost") };
-                output::print(&format!(
-                    "{opener} TCP opens, {lost}: {} octets in each direction in {:.3} s; {} segments received, {} sent, \
-                     {} again, {} time-outs\n",
-                    exchange.octets,
-                    exchange.elapsed.as_secs_f64(),
-                    exchange.statistics.received,
-                    exchange.statistics.sent,
-                    exchange.statistics.retransmitted,
-                    exchange.statistics.timeouts,
-                ))?;
+                output::print(&exchange_line(opener, lose, &exchange))?;
             }
         }
         Ok(())
     }
+}
+
+/// The result of an exchange over a TAP device, in which each `lose`th frame was lost (0: none).
+#[cfg(target_os = "linux")]
+fn exchange_line(opener: &str, lose: u64, exchange: &tap::Exchange) -> String {
+    let lost = if lose == 0 { "no frames are lost".to_owned() } else { format!("each {lose}th frame is lost") };
+    format!(
+        "{opener} TCP opens, {lost}: {} octets in each direction in {:.3} s; {} segments received, {} sent, {} again, \
+         {} time-outs\n",
+        exchange.octets,
+        exchange.elapsed.as_secs_f64(),
+        exchange.statistics.received,
+        exchange.statistics.sent,
+        exchange.statistics.retransmitted,
+        exchange.statistics.timeouts,
+    )
 }
 
 #[cfg(target_os = "linux")]
@@ -371,5 +376,18 @@ mod tests {
         }
         let narrow = Args::try_parse_from(["stacks", "--segment", "4096", "--window", "4095"]).unwrap();
         assert_eq!(narrow.check(), Err("--window 4095 is less than --segment 4096".to_owned()));
+    }
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_result_of_an_exchange_says_what_was_lost_in_words() {
+        use crate::tcp::Statistics;
+
+        let statistics =
+            Statistics { received: 900, sent: 800, retransmitted: 7, timeouts: 1, ..Statistics::default() };
+        let exchange = tap::Exchange { octets: 1 << 20, elapsed: std::time::Duration::from_millis(1250), statistics };
+        let rest = "1048576 octets in each direction in 1.250 s; 900 segments received, 800 sent, 7 again, 1 time-outs";
+        assert_eq!(exchange_line("own", 0, &exchange), format!("own TCP opens, no frames are lost: {rest}\n"));
+        let lossy = exchange_line("kernel", 50, &exchange);
+        assert_eq!(lossy, format!("kernel TCP opens, each 50th frame is lost: {rest}\n"));
     }
 }

@@ -27,14 +27,19 @@ impl<'m> Lines<'m> {
     pub(super) fn line_column(&self, span: Span) -> (usize, usize) {
         let starts = &self.starts[span.file.0 as usize];
         let line = starts.partition_point(|&start| start <= span.start);
-        let start = starts[line - 1];
-        let (last, counted) = self.last.get();
-        let is_behind = last.file == span.file && (start..=span.start).contains(&last.start);
-        let (from, counted) = if is_behind { (last.start, counted) } else { (start, 0) };
+        let (from, counted) = self.counted_before(span, starts[line - 1]);
         let before = self.sources.text(Span { start: from, end: span.start, ..span });
         let count = counted + before.chars().count();
         self.last.set((span, count));
         (line, count + 1)
+    }
+
+    /// The offset from which characters are to be counted in the line that begins at `start`, and the characters
+    /// before it.
+    fn counted_before(&self, span: Span, start: u32) -> (u32, usize) {
+        let (last, counted) = self.last.get();
+        let is_behind = last.file == span.file && (start..=span.start).contains(&last.start);
+        if is_behind { (last.start, counted) } else { (start, 0) }
     }
 }
 
@@ -59,5 +64,23 @@ mod tests {
                 assert_eq!(lines.line_column(span), sources.line_column(span), "{number}:{start}");
             }
         }
+    }
+    #[test]
+    fn each_character_of_a_long_line_is_counted_once() {
+        let names: Vec<String> = (0..10_000).map(|number| format!("e{number}, ")).collect();
+        let text: Arc<str> = format!("enum E {{ {}last }};", names.concat()).into();
+        let mut sources = SourceMap::default();
+        let length = text.len() as u32;
+        sources.add(SourceFile { path: "x".into(), text, included_from: None, built_in: false });
+        let lines = Lines::new(&sources);
+        let mut counted = 0;
+        let mut start = "enum E { ".len() as u32;
+        for name in &names {
+            let span = Span { file: FileId(0), start, end: start + name.len() as u32 - 2 };
+            counted += start - lines.counted_before(span, 0).0;
+            assert_eq!(lines.line_column(span), (1, start as usize + 1));
+            start += name.len() as u32;
+        }
+        assert!(counted <= length, "{counted} octets were read to count the characters of {length}");
     }
 }
