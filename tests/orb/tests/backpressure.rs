@@ -17,7 +17,8 @@ use spandrel_orb_tests::{
     Server,
     probe::Target,
     support::{
-        TEST_TIMEOUT, fake_server, in_background, is_ready, kind_and_completion, read_message, retry_interrupted,
+        TEST_TIMEOUT, block_on, fake_server, in_background, is_ready, kind_and_completion, read_message,
+        retry_interrupted,
     },
 };
 
@@ -119,4 +120,72 @@ fn two_way_calls_behind_a_full_connection_time_out() {
     assert_eq!(error.kind(), SystemExceptionKind::Timeout, "{error}");
     assert!(before.elapsed() < TEST_TIMEOUT);
     assert_eq!(long.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err().kind(), SystemExceptionKind::Timeout);
+}
+
+/// Sends one-ways without waiting until the server takes no more data.
+fn fill(target: &Target) -> usize {
+    let object = target.as_object();
+    let buffered = object.set_policy_overrides(&[SyncScopePolicy::None.into()], SetOverrideType::AddOverride).unwrap();
+    let buffered = Target::unchecked_narrow(&buffered);
+    let begun = Instant::now();
+    let mut sent = 0;
+    while !object.is_flow_controlled().unwrap() {
+        buffered.note(&[7; 4_000]).unwrap();
+        sent += 1;
+        assert!(begun.elapsed() < TEST_TIMEOUT, "the transport accepts all data");
+    }
+    sent
+}
+
+#[test]
+fn a_caller_learns_that_its_server_does_not_read_and_when_it_reads_again() {
+    let (orb, target, accepted) = server_that_never_reads(Orb::builder());
+    let object = target.as_object();
+    assert!(!object.is_flow_controlled().unwrap(), "nothing was sent yet");
+    block_on(object.flow_resumed()).unwrap();
+    let sent = fill(&target);
+    // An asynchronous call is queued behind the one-ways.
+    let queued = target.echo_octets_async(&[7; 100]);
+    let (called, callback) = mpsc::channel();
+    object.on_flow_resumed(move |outcome| called.send(outcome).unwrap()).unwrap();
+    let mut resumed = Box::pin(object.flow_resumed());
+    assert!(!is_ready(&mut resumed));
+    assert!(callback.try_recv().is_err(), "the server has read nothing");
+    let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
+    let reader = in_background(move || {
+        let messages = sent + 1;
+        (0..messages).for_each(|_| drop(read_message(&mut stream).unwrap()));
+        stream
+    });
+    block_on(resumed).unwrap();
+    callback.recv_timeout(TEST_TIMEOUT).unwrap().unwrap();
+    // Not one message is lost.
+    let stream = reader.recv_timeout(TEST_TIMEOUT).unwrap();
+    assert!(!object.is_flow_controlled().unwrap());
+    drop((queued, stream, orb));
+}
+
+#[test]
+fn the_end_of_the_connection_ends_the_wait_for_its_server() {
+    let (_orb, target, accepted) = server_that_never_reads(Orb::builder());
+    let object = target.as_object();
+    fill(&target);
+    let mut resumed = Box::pin(object.flow_resumed());
+    assert!(!is_ready(&mut resumed));
+    drop(accepted.recv_timeout(TEST_TIMEOUT).unwrap());
+    block_on(resumed).unwrap();
+    assert!(!object.is_flow_controlled().unwrap(), "the next call opens a connection");
+}
+
+#[test]
+fn shutdown_ends_the_wait_for_a_server() {
+    let (orb, target, _accepted) = server_that_never_reads(Orb::builder());
+    let object = target.as_object().clone();
+    fill(&target);
+    let mut resumed = Box::pin(object.flow_resumed());
+    assert!(!is_ready(&mut resumed));
+    orb.shutdown().unwrap();
+    let error = block_on(resumed).unwrap_err();
+    assert_eq!(error.kind(), SystemExceptionKind::BadInvOrder, "{error}");
+    assert_eq!(object.is_flow_controlled().unwrap_err().kind(), SystemExceptionKind::BadInvOrder);
 }

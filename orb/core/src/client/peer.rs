@@ -79,7 +79,7 @@ impl Peer {
     }
 
     /// The connections of the pool, idle ones included.
-    pub(super) fn connections(&self) -> Vec<Arc<ClientConnection>> {
+    pub(crate) fn connections(&self) -> Vec<Arc<ClientConnection>> {
         self.pool.lock().connections.iter().map(|pooled| Arc::clone(&pooled.connection)).collect()
     }
 

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod call;
+mod flow_control;
 mod future;
 pub(crate) mod generated;
 mod orb_operations;

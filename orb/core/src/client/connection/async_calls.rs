@@ -18,6 +18,7 @@
 //! ([`buffer_limit_exceeded`]).
 
 mod bidirectional;
+mod flow_control;
 mod one_way_buffer;
 mod registration;
 mod run;
@@ -41,6 +42,7 @@ use super::{
 };
 use bidirectional::BidirectionalRole;
 pub use bidirectional::{AdoptedReader, CallbackDispatcher};
+use flow_control::FlowWaiters;
 pub(crate) use one_way_buffer::OneWayBuffer;
 use registration::{MOST_AT_ONCE, Registration, WRITER_LOCK_TIMEOUT};
 pub(crate) use registration::{ReactorRegistration, serve_ready, write_ready};
@@ -62,6 +64,7 @@ struct ConnectionState {
     registration: Registration,
     /// The role in bidirectional use.
     role: OnceLock<BidirectionalRole>,
+    flow_waiters: FlowWaiters,
 }
 
 /// Plugs asynchronous calls in, before the first of them.
@@ -149,10 +152,12 @@ impl AsyncSide for AsyncCalls {
     fn leave_reactor(&self, connection: &ClientConnection) {
         if let Some(state) = connection.find_async_state() {
             state.registration.leave();
+            state.flow_waiters.notify();
         }
     }
 
     fn end_callbacks(&self, connection: &ClientConnection) {
+        connection.async_state().flow_waiters.notify();
         connection.end_callbacks();
     }
 }

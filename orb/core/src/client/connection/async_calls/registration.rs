@@ -206,6 +206,7 @@ fn write_queued(connection: &ClientConnection, mut writer: MutexGuard<'_, Writer
             if run.is_empty() {
                 drop(writer);
                 connection.notify_written();
+                state.flow_waiters.notify();
                 return;
             }
             if !half.may_write() && run.has_unwritten() {
