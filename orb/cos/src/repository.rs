@@ -14,6 +14,8 @@ mod fill;
 mod identifier;
 mod printing;
 
-pub use description::{default_repository, documentation, interface_by_id, interface_of, repository_of, type_by_id};
+pub use description::{
+    default_repository, documentation, inherits, interface_by_id, interface_of, repository_of, type_by_id,
+};
 pub use fill::{Changes, FillError, fill};
 pub use printing::{PrintError, print};

@@ -20,8 +20,10 @@
 //! - Properties that a type does not declare have any type, and are optional and modifiable.
 //! - `search_card` counts the offers whose constraint is evaluated: those that an index excludes do not count.
 //! - Policies with names that the specification does not have are for linked traders.
-//! - `InterfaceTypeMismatch` is raised with [`TradingOptions::checks_interfaces`] alone, and by `add_type` never: the
-//!   repository does not know interfaces.
+//! - `export` raises `InterfaceTypeMismatch` with [`TradingOptions::checks_interfaces`] alone.
+//! - `add_type` compares the interface with those of the supertypes where the ORB has the initial reference
+//!   `InterfaceRepository`. Without it, a warning tells that they are believed. An interface that the repository does not
+//!   have is believed, too; a repository that does not answer is TRANSIENT.
 #![forbid(unsafe_code)]
 
 mod admin;
@@ -30,6 +32,7 @@ mod components;
 pub mod dynamic;
 mod edit;
 pub mod federation;
+mod interfaces;
 mod iterators;
 mod limits;
 mod links;

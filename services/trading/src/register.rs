@@ -19,6 +19,7 @@ use spandrel_constraint::Preference;
 use crate::components::TraderServant;
 use crate::dynamic::DynamicValues;
 use crate::federation::Followed as _;
+use crate::interfaces::implements;
 use crate::limits::{Limits, require_at_most};
 use crate::lookup::{declared_types, parse_constraint};
 use crate::offer::{StoredOffer, dynamic, is_dynamic};
@@ -28,9 +29,6 @@ use crate::state::{Edit, State};
 use crate::store::form;
 use crate::trader::{Trader, require_names};
 use crate::types::{is_mandatory, is_readonly};
-
-/// The time limit of a call that checks an exported object's interface.
-const INTERFACE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Offers of one change by `withdraw_using_constraint`.
 const WITHDRAWN_TOGETHER: usize = 10_000;
@@ -198,12 +196,6 @@ impl TraderServant {
         let offer = if is_own { state.offers.get(number) } else { None };
         offer.cloned().ok_or_else(|| UnknownOfferId { id: id.to_owned() }.into())
     }
-}
-
-/// Whether an object has an interface. One that cannot be asked is believed.
-fn implements(object: &ObjectRef, interface: &str) -> bool {
-    let is_known = !interface.starts_with("IDL:") || object.type_id() == interface;
-    is_known || object.with_timeout(Some(INTERFACE_TIMEOUT)).is_a(interface).unwrap_or(true)
 }
 
 /// The type of a new offer with the properties of its supertypes.

@@ -30,15 +30,32 @@ impl ServiceTypeRepositoryServant for TraderServant {
     ) -> Result<IncarnationNumber, AddTypeError> {
         let shared = &self.0.shared;
         let limits = &self.0.limits;
+        let bases = || shared.read(|state| state.types.interfaces(super_types));
         require_at_most(if_name.len(), MAX_INTERFACE_NAME, "octets in the name of an interface")?;
         require_at_most(props.len().max(super_types.len()), limits.properties, "properties or supertypes of a type")?;
-        let _lock = shared.types_change.lock();
-        let (if_name, props, super_types) = (if_name.to_owned(), props.to_vec(), super_types.to_vec());
-        let mut new = TypeStruct { if_name, props, super_types, ..TypeStruct::default() };
-        shared.read(|state| {
-            state.types.check_new(name, &new)?;
-            Ok::<_, AddTypeError>(require_at_most(state.types.len() + 1, limits.types, "service types")?)
-        })?;
+        let mut new = TypeStruct {
+            if_name: if_name.to_owned(),
+            props: props.to_vec(),
+            super_types: super_types.to_vec(),
+            ..TypeStruct::default()
+        };
+        let check = || {
+            shared.read(|state| {
+                state.types.check_new(name, &new)?;
+                Ok::<_, AddTypeError>(require_at_most(state.types.len() + 1, limits.types, "service types")?)
+            })
+        };
+        // The interface repository is called without the lock, and again if a supertype was replaced meanwhile.
+        let _lock = loop {
+            check()?;
+            let compared = bases();
+            self.0.require_interface(name, if_name, &compared)?;
+            let lock = shared.types_change.lock();
+            check()?;
+            if bases() == compared {
+                break lock;
+            }
+        };
         new.incarnation = incarnation(shared.next_incarnation());
         let added = new.incarnation;
         let new = Arc::new(new);

@@ -121,6 +121,12 @@ impl ServiceTypes {
         TypeStruct { props, super_types, ..service_type.clone() }
     }
 
+    /// These types and all their supertypes, each with its interface.
+    pub(crate) fn interfaces(&self, names: &[String]) -> Vec<(String, String)> {
+        let interface = |name: &String| Some((name.clone(), self.types.get(name)?.if_name.clone()));
+        self.supertypes(names).iter().filter_map(interface).collect()
+    }
+
     /// Checks a new type, in the order of the exceptions of `add_type`.
     pub(crate) fn check_new(&self, name: &str, new: &TypeStruct) -> Result<(), AddTypeError> {
         require_service_type::<AddTypeError>(name)?;

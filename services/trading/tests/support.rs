@@ -33,7 +33,12 @@ impl Served {
     }
 
     pub(crate) fn with(options: TradingOptions) -> Self {
-        let [orb, client] = [0; 2].map(|_| Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap());
+        Self::on(Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap(), options)
+    }
+
+    /// A service on this ORB.
+    pub(crate) fn on(orb: Orb, options: TradingOptions) -> Self {
+        let client = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
         let service = TradingService::start(&orb, options).unwrap();
         let lookup = client.string_to_object(&service.lookup().to_string()).unwrap();
         let lookup = Lookup::narrow(&lookup).unwrap();

@@ -1,11 +1,16 @@
 //! `ServiceTypeRepository`: each operation with its exceptions.
 #![expect(clippy::result_large_err, reason = "the errors are those of generated stubs")]
 
+use spandrel::dynamic::describe;
 use spandrel::services::cos_trading_repos::service_type_repository::{
     AddTypeError, IncarnationNumber, ListOption, MaskTypeError, PropertyMode, RemoveTypeError, SpecifiedServiceTypes,
     UnmaskTypeError,
 };
+use spandrel::services::repository::fill;
 use spandrel::types::TypeCode;
+use spandrel::{Endpoint, Orb, SystemExceptionKind};
+use spandrel_repository::{InterfaceRepository, RepositoryOptions};
+use spandrel_trading::TradingOptions;
 
 use PropertyMode::{PropMandatory, PropMandatoryReadonly, PropNormal, PropReadonly};
 
@@ -119,4 +124,67 @@ fn a_mask_is_set_and_removed_once() {
     assert!(served.register.export(Some(&served.object("o")), "Printer", &[]).is_err());
     types.unmask_type("Printer").unwrap();
     served.printer("inkjet", 10, true);
+}
+
+/// A trader whose interface repository has this URL.
+fn with_repository(url: &str) -> Served {
+    let orb = Orb::builder().init_ref("InterfaceRepository", url).listen(Endpoint::new("127.0.0.1", 0));
+    Served::on(orb.build().unwrap(), TradingOptions::default())
+}
+
+#[test]
+fn the_interface_of_a_type_inherits_from_those_of_its_supertypes() {
+    let idl = "module Office { interface Device {}; interface Printer : Device {}; interface Laser : Printer {};
+                               interface Chair {}; struct Paper { long size; }; };";
+    let folder = tempfile::tempdir().unwrap();
+    let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let repository = InterfaceRepository::start(&orb, RepositoryOptions::new(folder.path())).unwrap();
+    let served = with_repository(&repository.reference().to_string());
+    fill(repository.reference(), &describe(idl).unwrap()).unwrap();
+    let types = &served.types;
+    types.add_type("Device", "IDL:Office/Device:1.0", &[], &[]).unwrap();
+    types.add_type("Printer", "Office::Printer", &[], &names(&["Device"])).unwrap();
+    // Directly, indirectly, the same interface, none, and one that the repository does not have.
+    types.add_type("Laser", "IDL:Office/Laser:1.0", &[], &names(&["Printer"])).unwrap();
+    types.add_type("Other", "::Office::Laser", &[], &names(&["Laser", "Device"])).unwrap();
+    types.add_type("Same", "IDL:Office/Device:1.0", &[], &names(&["Device"])).unwrap();
+    types.add_type("Plain", "", &[], &names(&["Device"])).unwrap();
+    types.add_type("Unknown", "IDL:Elsewhere/Plotter:1.0", &[], &names(&["Device"])).unwrap();
+    for (interface, base, base_if) in [
+        ("IDL:Office/Chair:1.0", "Device", "IDL:Office/Device:1.0"),
+        ("IDL:Office/Device:1.0", "Laser", "IDL:Office/Laser:1.0"),
+        ("Office::Chair", "Printer", "Office::Printer"),
+        ("IDL:Office/Paper:1.0", "Device", "IDL:Office/Device:1.0"),
+        // That of the supertype's supertype.
+        ("IDL:Office/Chair:1.0", "Plain", "IDL:Office/Device:1.0"),
+        ("IDL:Office/Chair:1.0", "Unknown", "IDL:Elsewhere/Plotter:1.0"),
+    ] {
+        let incarnation = types.incarnation().unwrap();
+        match types.add_type("Wrong", interface, &[], &names(&[base])).unwrap_err() {
+            AddTypeError::InterfaceTypeMismatch(mismatch) => {
+                assert_eq!((&*mismatch.derived_service, &*mismatch.derived_if), ("Wrong", interface));
+                assert_eq!(mismatch.base_if, base_if, "{mismatch:?}");
+            }
+            other => panic!("{other}"),
+        }
+        assert_eq!(types.incarnation().unwrap(), incarnation);
+    }
+    let unknown = types.add_type("Wrong", "IDL:Office/Chair:1.0", &[], &names(&["Nothing"])).unwrap_err();
+    assert!(matches!(unknown, AddTypeError::UnknownServiceType(_)), "{unknown}");
+    drop(served);
+    repository.stop().unwrap();
+    orb.shutdown().unwrap();
+}
+
+#[test]
+fn interfaces_are_believed_without_a_repository_and_not_compared_by_one_that_is_away() {
+    let add = |served: &Served| {
+        served.types.add_type("Device", "IDL:Office/Device:1.0", &[], &[]).unwrap();
+        served.types.add_type("Chair", "IDL:Office/Chair:1.0", &[], &names(&["Device"]))
+    };
+    add(&Served::transient()).unwrap();
+    match add(&with_repository("corbaloc::127.0.0.1:1/InterfaceRepository")).unwrap_err() {
+        AddTypeError::System(error) => assert_eq!(error.kind(), SystemExceptionKind::Transient, "{error}"),
+        other => panic!("{other}"),
+    }
 }

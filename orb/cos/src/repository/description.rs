@@ -1,6 +1,7 @@
 //! Descriptions of interfaces from a repository.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use spandrel_cdr::{Ior, TaggedProfile, TcKind, TypeCode};
 use spandrel_dynamic::{
@@ -152,6 +153,34 @@ pub fn type_by_id(repository: &ObjectRef, id: &str) -> Result<Option<TypeCode>, 
         | Kind::DkNative
         | Kind::DkEvent => call(&found, "_get_type", &[]).map(Some),
         _ => Ok(None),
+    }
+}
+
+/// Whether an interface is another one or inherits from it. Both are given by a repository id or an absolute name, such as
+/// `Bank::Account`. `None` if the repository does not have the first. Each of the calls has this time limit.
+///
+/// # Errors
+/// The exceptions of the calls.
+pub fn inherits(
+    repository: &ObjectRef,
+    interface: &str,
+    base: &str,
+    timeout: Duration,
+) -> Result<Option<bool>, SystemException> {
+    let repository = repository.with_timeout(Some(timeout));
+    let Some(definition) = lookup(&repository, interface)? else { return Ok(None) };
+    let base_id = if base.starts_with("IDL:") {
+        base.to_owned()
+    } else {
+        match lookup(&repository, base)? {
+            Some(base) => call(&base.with_timeout(Some(timeout)), "_get_id", &[])?,
+            None => return Ok(Some(false)),
+        }
+    };
+    match call(&definition.with_timeout(Some(timeout)), "is_a", &[&base_id]) {
+        // A structure is no interface.
+        Err(error) if is_unknown_operation(&error) => Ok(Some(false)),
+        inherits => inherits.map(Some),
     }
 }
 
