@@ -44,6 +44,8 @@ pub use naming_client::{MAX_PUBLISHED, NamingClient, NamingError};
 include!("cos_naming.rs");
 #[cfg(feature = "event")]
 include!("event_stubs.rs");
+#[cfg(feature = "notification")]
+include!("cos_notification.rs");
 #[cfg(feature = "property")]
 include!("cos_property_service.rs");
 #[cfg(feature = "trading")]

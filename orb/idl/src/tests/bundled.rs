@@ -20,6 +20,7 @@ fn bundled_stubs_are_up_to_date() {
     bundled("cos", "CosTrading.idl", "cos_trading.rs", &without_corba);
     bundled("cos", "CosEvent.idl", "cos_event.rs", &options());
     let with_events = options().external("CosEvent.idl", "crate").expect("a path");
+    bundled("cos", "CosNotification.idl", "cos_notification.rs", &with_events);
     let with_names = with_events.external("CosNaming.idl", "crate").expect("a path");
     bundled("cos", "EventFactory.idl", "event_factory.rs", &with_names);
     let with_factory = with_names.external("EventFactory.idl", "crate").expect("a path");
