@@ -6,116 +6,172 @@ use std::task::{Poll, Waker};
 use std::time::Instant;
 
 use spandrel::net::sync::{Arc, Mutex};
-use spandrel::server::DeferredReply;
 use spandrel::services::cos_event_comm::Disconnected;
-use spandrel::services::cos_event_comm::pull_supplier::PullError;
-use spandrel::types::Any;
 
-use crate::limits::MemoryCharge;
+use crate::memory::MemoryCharge;
+use crate::pulls::{EndedPull, PullEnd, WaitingPull};
+use crate::schedule::{DiscardOrder, Lifetime, QueueOrder, Schedule};
 
 /// An event in the queues of consumers.
 #[derive(Debug)]
-pub(crate) struct Event {
-    pub(crate) value: Any,
-    pub(crate) octets: usize,
-    pub(crate) received: Instant,
-    /// The part of the memory for events that it takes.
-    pub(crate) _charge: MemoryCharge,
+pub struct Event<V> {
+    /// The event as its service has it.
+    pub value: V,
+    /// The size by which queues bound their events.
+    pub octets: usize,
+    /// The time at which the channel received it.
+    pub received: Instant,
+    _charge: MemoryCharge,
 }
 
-/// The reply to a `pull` that waits for an event.
-pub(crate) type PullReply = DeferredReply<Any, PullError>;
-
-/// A `pull` and its end. It is sent by a thread that may wait for the peer.
-pub(crate) type EndedPull = (PullReply, PullEnd);
-
-/// The end of a `pull`.
-#[derive(Debug)]
-pub(crate) enum PullEnd {
-    Event(Arc<Event>),
-    Disconnected,
-    /// Too many calls wait at the proxy.
-    Refused,
+impl<V> Event<V> {
+    /// An event that was received now. Its charge ends with it.
+    #[must_use]
+    pub fn new(value: V, charge: MemoryCharge) -> Self {
+        Self { value, octets: charge.octets(), received: Instant::now(), _charge: charge }
+    }
 }
 
-/// The bounds of a queue.
+/// The bounds and orders of a queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct QueueBounds {
-    pub(crate) events: usize,
-    pub(crate) octets: usize,
-    pub(crate) waiting_pulls: usize,
+pub struct QueueBounds {
+    /// The events in the queue; further ones are discarded.
+    pub events: usize,
+    /// The octets of the events in the queue. An event that exceeds them alone is kept.
+    pub octets: usize,
+    /// The calls of `pull` that wait for an event.
+    pub waiting_pulls: usize,
+    /// The order of delivery.
+    pub order: QueueOrder,
+    /// The order in which events beyond the bounds are discarded.
+    pub discard: DiscardOrder,
 }
 
 /// Counts of a queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct QueueCounts {
-    pub(crate) queued: usize,
-    pub(crate) octets: usize,
-    pub(crate) lag_ms: u64,
-    pub(crate) delivered: u64,
-    pub(crate) dropped: u64,
-    pub(crate) failures: u32,
+pub struct QueueCounts {
+    /// The events in the queue and in the push in progress.
+    pub queued: usize,
+    /// The octets of these events.
+    pub octets: usize,
+    /// The age of the event that is being pushed or comes next, in milliseconds.
+    pub lag_ms: u64,
+    /// The events that the consumer has got.
+    pub delivered: u64,
+    /// The events that it did not get: beyond the bounds, or in failed pushes.
+    pub dropped: u64,
+    /// The events that it did not get because their life had ended.
+    pub expired: u64,
+    /// The failures of calls after the last success.
+    pub failures: u32,
 }
 
 /// The events that a consumer has not yet got.
 #[derive(Debug)]
-pub(crate) struct EventQueue {
-    bounds: QueueBounds,
-    state: Mutex<QueueState>,
-}
+pub struct EventQueue<W: WaitingPull>(Mutex<QueueState<W>>);
 
-#[derive(Debug, Default)]
-struct QueueState {
-    events: VecDeque<Arc<Event>>,
+#[derive(Debug)]
+struct QueueState<W: WaitingPull> {
+    bounds: QueueBounds,
+    events: Schedule<Arc<Event<W::Value>>>,
     octets: usize,
-    /// The event of the push in progress.
-    pushed: Option<Arc<Event>>,
-    pulls: VecDeque<PullReply>,
+    /// The events of the push in progress.
+    pushed: Vec<Arc<Event<W::Value>>>,
+    pulls: VecDeque<W>,
     /// The task that pushes events.
     waker: Option<Waker>,
     is_closed: bool,
+    is_suspended: bool,
     delivered: u64,
     dropped: u64,
+    expired: u64,
     failures: u32,
 }
 
-impl QueueState {
-    fn pop(&mut self) -> Option<Arc<Event>> {
-        let event = self.events.pop_front()?;
+impl<W: WaitingPull> QueueState<W> {
+    /// The next event whose life has not ended.
+    fn pop(&mut self) -> Option<Arc<Event<W::Value>>> {
+        while let Some((event, lifetime)) = self.events.pop() {
+            self.octets -= event.octets;
+            if lifetime.expires.is_none_or(|end| end > Instant::now()) {
+                return Some(event);
+            }
+            self.expired += 1;
+        }
+        None
+    }
+
+    fn take(&mut self, how_many: usize) -> Vec<Arc<Event<W::Value>>> {
+        let events: Vec<_> = std::iter::from_fn(|| self.pop()).take(how_many).collect();
+        self.delivered += count(events.len());
+        events
+    }
+
+    /// Discards one event. Returns whether there was one.
+    fn discard(&mut self) -> bool {
+        let Some(event) = self.events.discard() else { return false };
         self.octets -= event.octets;
-        Some(event)
+        self.dropped += 1;
+        true
+    }
+
+    /// Discards events beyond the bounds. One event stays, also if it alone exceeds the octets.
+    fn shrink(&mut self) {
+        while self.events.len() > self.bounds.events || (self.octets > self.bounds.octets && self.events.len() > 1) {
+            self.discard();
+        }
     }
 }
 
-impl EventQueue {
-    pub(crate) fn new(bounds: QueueBounds) -> Self {
-        Self { bounds, state: Mutex::new(QueueState::default()) }
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+impl<W: WaitingPull> EventQueue<W> {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(bounds: QueueBounds) -> Self {
+        Self(Mutex::new(QueueState {
+            bounds,
+            events: Schedule::new(bounds.order, bounds.discard),
+            octets: 0,
+            pushed: Vec::new(),
+            pulls: VecDeque::new(),
+            waker: None,
+            is_closed: false,
+            is_suspended: false,
+            delivered: 0,
+            dropped: 0,
+            expired: 0,
+            failures: 0,
+        }))
     }
 
-    /// Adds an event, and drops the oldest ones beyond the bounds. Returns the `pull` that gets the event in place of the
-    /// queue.
-    pub(crate) fn add(&self, event: Arc<Event>) -> Option<EndedPull> {
+    /// Changes the bounds and orders. Events beyond the new bounds are discarded.
+    pub fn set_bounds(&self, bounds: QueueBounds) {
+        let mut state = self.0.lock();
+        state.bounds = bounds;
+        state.events.set_orders(bounds.order, bounds.discard);
+        state.shrink();
+    }
+
+    /// Adds an event, and discards events beyond the bounds. Returns the `pull` that gets the event in place of the queue.
+    pub fn add(&self, event: Arc<Event<W::Value>>, lifetime: Lifetime) -> Option<EndedPull<W>> {
         let waker = {
-            let mut state = self.state.lock();
+            let mut state = self.0.lock();
             if state.is_closed {
                 return None;
             }
             while let Some(reply) = state.pulls.pop_front() {
-                if reply.cancellation().is_cancelled() {
+                if reply.is_cancelled() {
                     continue;
                 }
                 state.delivered += 1;
-                return Some((reply, PullEnd::Event(event)));
+                return Some((reply, PullEnd::Events(vec![event])));
             }
             state.octets += event.octets;
-            state.events.push_back(event);
-            // The newest event stays, also if it alone exceeds the octets.
-            while state.events.len() > self.bounds.events
-                || (state.octets > self.bounds.octets && state.events.len() > 1)
-            {
-                drop(state.pop());
-                state.dropped += 1;
-            }
+            state.events.insert(event, lifetime);
+            state.shrink();
             state.waker.take()
         };
         if let Some(waker) = waker {
@@ -124,106 +180,129 @@ impl EventQueue {
         None
     }
 
-    /// Drops the oldest event. Returns whether there was one.
-    pub(crate) fn shed(&self) -> bool {
-        let mut state = self.state.lock();
-        let shed = state.pop();
-        state.dropped += u64::from(shed.is_some());
-        shed.is_some()
+    /// Discards one event. Returns whether there was one.
+    pub fn shed(&self) -> bool {
+        self.0.lock().discard()
     }
 
-    /// The oldest event, for a consumer that pulls: `Ok(None)` if there is none.
-    pub(crate) fn take(&self) -> Result<Option<Arc<Event>>, Disconnected> {
-        let mut state = self.state.lock();
-        if state.is_closed {
-            return Err(Disconnected {});
-        }
-        let event = state.pop();
-        state.delivered += u64::from(event.is_some());
-        Ok(event)
+    /// The next events, at most this many, for a consumer that pulls; none if there are none.
+    ///
+    /// # Errors
+    /// `Disconnected` after the end of the connection.
+    pub fn take(&self, how_many: usize) -> Result<Vec<Arc<Event<W::Value>>>, Disconnected> {
+        let mut state = self.0.lock();
+        if state.is_closed { Err(Disconnected {}) } else { Ok(state.take(how_many)) }
     }
 
-    /// Lets a `pull` wait, or returns its end: the oldest event, or a refusal if too many wait.
-    pub(crate) fn wait(&self, reply: PullReply) -> Option<EndedPull> {
-        let mut state = self.state.lock();
+    /// Lets a `pull` wait, or returns its end: the next events, or a refusal if too many wait.
+    pub fn wait(&self, reply: W) -> Option<EndedPull<W>> {
+        let mut state = self.0.lock();
         if state.is_closed {
             return Some((reply, PullEnd::Disconnected));
         }
-        if let Some(event) = state.pop() {
-            state.delivered += 1;
-            return Some((reply, PullEnd::Event(event)));
+        let events = state.take(reply.how_many());
+        if !events.is_empty() {
+            return Some((reply, PullEnd::Events(events)));
         }
-        if state.pulls.len() >= self.bounds.waiting_pulls {
-            state.pulls.retain(|waiting| !waiting.cancellation().is_cancelled());
+        if state.pulls.len() >= state.bounds.waiting_pulls {
+            state.pulls.retain(|waiting| !waiting.is_cancelled());
         }
-        if state.pulls.len() >= self.bounds.waiting_pulls {
+        if state.pulls.len() >= state.bounds.waiting_pulls {
             return Some((reply, PullEnd::Refused));
         }
         state.pulls.push_back(reply);
         None
     }
 
-    /// Waits for the next event to push. It counts as queued until [`end_push`](Self::end_push).
-    pub(crate) async fn next(&self) -> Arc<Event> {
+    /// Waits until the queue is not suspended and has this many events; some of them may have expired.
+    pub(crate) async fn wait_for(&self, how_many: usize) {
         poll_fn(|context| {
-            let mut state = self.state.lock();
-            match state.pop() {
-                Some(event) => {
-                    state.pushed = Some(Arc::clone(&event));
-                    Poll::Ready(event)
-                }
-                None => {
-                    state.waker = Some(context.waker().clone());
-                    Poll::Pending
-                }
+            let mut state = self.0.lock();
+            if !state.is_suspended && state.events.len() >= how_many {
+                return Poll::Ready(());
             }
+            state.waker = Some(context.waker().clone());
+            Poll::Pending
         })
-        .await
+        .await;
     }
 
-    /// Counts the event of [`next`](Self::next) as delivered or dropped.
+    /// Takes the next events to push. They count as queued until [`end_push`](Self::end_push).
+    pub(crate) fn begin_push(&self, how_many: usize) -> Vec<Arc<Event<W::Value>>> {
+        let mut state = self.0.lock();
+        let events: Vec<_> = std::iter::from_fn(|| state.pop()).take(how_many).collect();
+        state.pushed.clone_from(&events);
+        events
+    }
+
+    /// Counts the events of [`begin_push`](Self::begin_push) as delivered or dropped.
     pub(crate) fn end_push(&self, is_delivered: bool) {
-        let mut state = self.state.lock();
-        state.pushed = None;
+        let mut state = self.0.lock();
+        let events = count(state.pushed.len());
+        state.pushed.clear();
         if is_delivered {
-            state.delivered += 1;
+            state.delivered += events;
             state.failures = 0;
         } else {
-            state.dropped += 1;
+            state.dropped += events;
         }
     }
 
-    /// Counts a failed push. Returns the failures after the last success.
+    /// Counts a success of a call that delivers no event.
+    pub(crate) fn count_success(&self) {
+        self.0.lock().failures = 0;
+    }
+
+    /// Counts a failed call. Returns the failures after the last success.
     pub(crate) fn count_failure(&self) -> u32 {
-        let mut state = self.state.lock();
+        let mut state = self.0.lock();
         state.failures += 1;
         state.failures
     }
 
+    /// Stops or continues the task that serves the peer. Returns whether this changes anything.
+    pub fn set_suspended(&self, is_suspended: bool) -> bool {
+        let waker = {
+            let mut state = self.0.lock();
+            if state.is_suspended == is_suspended {
+                return false;
+            }
+            state.is_suspended = is_suspended;
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
+    }
+
     /// Closes the queue. Its events are dropped, and the waiting pulls are returned, to end in `Disconnected`.
-    pub(crate) fn close(&self) -> Vec<EndedPull> {
+    pub fn close(&self) -> Vec<EndedPull<W>> {
         let pulls = {
-            let mut state = self.state.lock();
+            let mut state = self.0.lock();
             state.is_closed = true;
-            let left = state.events.len() + usize::from(state.pushed.is_some());
-            state.dropped += u64::try_from(left).unwrap_or(u64::MAX);
-            state.events = VecDeque::new();
-            (state.octets, state.pushed) = (0, None);
+            state.dropped += count(state.events.len() + state.pushed.len());
+            state.events.clear();
+            state.pushed = Vec::new();
+            state.octets = 0;
             state.waker = None;
             std::mem::take(&mut state.pulls)
         };
         pulls.into_iter().map(|reply| (reply, PullEnd::Disconnected)).collect()
     }
 
-    pub(crate) fn counts(&self) -> QueueCounts {
-        let state = self.state.lock();
-        let oldest = state.pushed.as_ref().or_else(|| state.events.front()).map(|event| event.received.elapsed());
+    /// The present counts.
+    #[must_use]
+    pub fn counts(&self) -> QueueCounts {
+        let state = self.0.lock();
+        let next = state.pushed.first().or_else(|| state.events.first()).map(|event| event.received.elapsed());
         QueueCounts {
-            queued: state.events.len() + usize::from(state.pushed.is_some()),
-            octets: state.octets + state.pushed.as_ref().map_or(0, |event| event.octets),
-            lag_ms: oldest.map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+            queued: state.events.len() + state.pushed.len(),
+            octets: state.octets + state.pushed.iter().map(|event| event.octets).sum::<usize>(),
+            lag_ms: next.map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             delivered: state.delivered,
             dropped: state.dropped,
+            expired: state.expired,
             failures: state.failures,
         }
     }

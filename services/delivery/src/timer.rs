@@ -10,7 +10,7 @@ use spandrel::net::sync::{Arc, Condition, Mutex};
 
 /// A thread that wakes tasks. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Timer {
+pub struct Timer {
     shared: Arc<TimerShared>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -30,7 +30,9 @@ struct TimerState {
 }
 
 impl Timer {
-    pub(crate) fn start() -> Self {
+    /// Starts the thread.
+    #[must_use]
+    pub fn start() -> Self {
         let shared = Arc::new(TimerShared::default());
         let running = Arc::clone(&shared);
         let thread = thread::spawn(move || running.run());
@@ -38,7 +40,7 @@ impl Timer {
     }
 
     /// A future that is ready after this time.
-    pub(crate) async fn pause(&self, time: Duration) {
+    pub async fn pause(&self, time: Duration) {
         let end = Instant::now() + time;
         let number = {
             let mut state = self.shared.state.lock();

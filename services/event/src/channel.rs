@@ -10,12 +10,13 @@ use spandrel::poa::ObjectId;
 use spandrel::server::Servant;
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
+use spandrel_delivery::{
+    Connection, ConnectionCell, DiscardOrder, Event, EventQueue, Lifetime, QueueBounds, QueueCounts, QueueOrder,
+    TaskEnd, notify_disconnection, require_at_most,
+};
 
-use crate::connection::{Connection, ConnectionCell, TaskEnd};
-use crate::limits::require_at_most;
-use crate::queue::{Event, EventQueue, QueueBounds, QueueCounts};
 use crate::settings::ChannelSettings;
-use crate::shared::Shared;
+use crate::shared::{PullReply, Shared};
 use crate::store::{ConnectionRecord, ProxyKind, form};
 
 /// A channel of events.
@@ -70,7 +71,7 @@ pub(crate) struct Proxy {
     pub(crate) kind: ProxyKind,
     pub(crate) connection: ConnectionCell,
     /// The events for its consumer.
-    pub(crate) queue: EventQueue,
+    pub(crate) queue: EventQueue<PullReply>,
     /// The end of the task that pushes or pulls.
     pub(crate) task: TaskEnd,
     created: Instant,
@@ -134,10 +135,10 @@ impl Channel {
                     .with_detail("the memory for events is full of events of other channels"));
             }
         };
-        let event = Arc::new(Event { value: value.clone(), octets, received: Instant::now(), _charge: charge });
+        let event = Arc::new(Event::new(value.clone(), charge));
         for proxy in consumers().filter(|proxy| proxy.connection.is_connected()) {
-            if let Some(pull) = proxy.queue.add(Arc::clone(&event)) {
-                self.shared.end_pull(pull);
+            if let Some(pull) = proxy.queue.add(Arc::clone(&event), Lifetime::default()) {
+                self.shared.replies.send(pull);
             }
         }
         Ok(())
@@ -193,11 +194,13 @@ impl Channel {
                 events: length.unwrap_or(self.shared.limits.queue_events),
                 octets: self.shared.limits.queue_octets,
                 waiting_pulls: self.shared.limits.waiting_pulls,
+                order: QueueOrder::Fifo,
+                discard: DiscardOrder::Fifo,
             };
             let proxy = Arc::new(Proxy {
                 number,
                 kind,
-                connection: ConnectionCell::new(),
+                connection: ConnectionCell::default(),
                 queue: EventQueue::new(bounds),
                 task: TaskEnd::default(),
                 created: Instant::now(),
@@ -231,7 +234,7 @@ impl Channel {
         let connection = proxy.connection.disconnect();
         proxy.task.end();
         for pull in proxy.queue.close() {
-            self.shared.end_pull(pull);
+            self.shared.replies.send(pull);
         }
         if let Connection::Disconnected = connection {
             return;
@@ -247,7 +250,8 @@ impl Channel {
             self.forget_connection(proxy);
         }
         if let Some(peer) = peer.filter(|_| cause != DisconnectCause::PeerFailed) {
-            self.shared.notify(&peer, proxy.kind.disconnect_of_peer());
+            let (shared, operation) = (&self.shared, proxy.kind.disconnect_of_peer());
+            notify_disconnection(&shared.orb, &peer, operation, shared.peers.timeout);
         }
     }
 
@@ -268,7 +272,7 @@ impl Channel {
         for proxy in self.proxies.read().by_number.values() {
             proxy.task.end();
             for pull in proxy.queue.close() {
-                self.shared.end_pull(pull);
+                self.shared.replies.send(pull);
             }
         }
     }

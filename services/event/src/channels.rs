@@ -2,12 +2,12 @@
 
 use spandrel::net::sync::Arc;
 use spandrel::{ObjectRef, SystemException};
+use spandrel_delivery::require_at_most;
 use spandrel_store::Service;
 
 use crate::admin::ChannelServant;
 use crate::channel::Channel;
 use crate::keys::{FACTORY_KEY, MONITOR_KEY};
-use crate::limits::require_at_most;
 use crate::proxies::restore_proxy;
 use crate::registry::Registry;
 use crate::settings::{ChannelSettings, is_name};

@@ -25,7 +25,6 @@
 mod admin;
 mod channel;
 mod channels;
-mod connection;
 mod delivery;
 mod destruction;
 mod factory;
@@ -33,19 +32,18 @@ mod keys;
 mod limits;
 mod monitor;
 mod proxies;
-mod queue;
 mod registry;
 mod service;
 mod settings;
 mod shared;
 mod store;
-mod timer;
 
 #[doc(hidden)]
 pub use spandrel;
 
 pub use keys::{FACTORY_KEY, MONITOR_KEY};
-pub use limits::{Limits, PeerOptions};
+pub use limits::Limits;
 pub use service::{ADAPTER, EventError, EventOptions, EventService, STORE_FILE};
 pub use settings::ChannelSettings;
+pub use spandrel_delivery::PeerOptions;
 pub use store::{StoreError, check_store};

@@ -6,12 +6,11 @@ use spandrel::SystemException;
 use spandrel::net::sync::Arc;
 use spandrel::services::event_monitoring::monitor::ConsumersError;
 use spandrel::services::event_monitoring::{ChannelState, ConsumerState, MonitorServant, UnknownChannel};
+use spandrel_delivery::{Connection, QueueCounts};
 use spandrel_metrics::{Kind, escape_label, write_header, write_sample};
 
 use crate::channel::{Channel, ChannelNumbers};
 use crate::channels::{find, reference};
-use crate::connection::Connection;
-use crate::queue::QueueCounts;
 use crate::registry::Registry;
 use crate::store::ProxyKind;
 

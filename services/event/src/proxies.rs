@@ -21,6 +21,7 @@ use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
 use crate::channel::{Channel, DisconnectCause, Proxy};
 use crate::delivery::{pull_events, push_events};
+use crate::shared::PullReply;
 use crate::store::{ConnectionRecord, ProxyKind};
 
 /// A proxy and its channel, as the servant of all four interfaces.
@@ -161,7 +162,7 @@ impl PullSupplierServant for ProxyServant {
         if !self.proxy.connection.is_connected() {
             return Err(Disconnected {}.into());
         }
-        let event = self.proxy.queue.take()?;
+        let event = self.proxy.queue.take(1)?.pop();
         Ok(event.map_or_else(|| (Any::default(), false), |event| (event.value.clone(), true)))
     }
 
@@ -188,8 +189,8 @@ impl DeferredOperations for WaitingPulls {
             return Ok(TakenRequest::LeftToSkeleton(call));
         }
         let (reply, replied) = call.defer_reply::<Any, PullError>()?;
-        if let Some(ended) = proxy.queue.wait(reply) {
-            self.0.channel.shared.end_pull(ended);
+        if let Some(ended) = proxy.queue.wait(PullReply(reply)) {
+            self.0.channel.shared.replies.send(ended);
         }
         Ok(TakenRequest::Taken(replied))
     }

@@ -7,18 +7,18 @@ use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, LifespanPolicy, Obje
 use spandrel::server::Servant;
 use spandrel::services::event_monitoring::{MonitorSkeleton, MonitoredFactorySkeleton};
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
+use spandrel_delivery::{EventMemory, PeerOptions, PullReplies, Timer};
 use spandrel_store::{Administration, Service, Storage};
 
 use crate::channels::{CreateError, create, find, reference, restore};
 use crate::factory::FactoryServant;
 use crate::keys::{FACTORY_KEY, MONITOR_KEY};
-use crate::limits::{EventMemory, Limits, PeerOptions};
+use crate::limits::Limits;
 use crate::monitor::{MonitorState, render};
 use crate::registry::{Channels, Registry};
 use crate::settings::ChannelSettings;
-use crate::shared::{PullReplies, Shared};
+use crate::shared::Shared;
 use crate::store::{Store, StoreError};
-use crate::timer::Timer;
 
 /// The name of the store's file in its folder.
 pub const STORE_FILE: &str = "event.redb";

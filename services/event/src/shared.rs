@@ -1,17 +1,15 @@
 //! The parts that all channels of a service share.
 
-use std::sync::mpsc;
-use std::thread;
-
-use spandrel::messaging::AsyncReply;
 use spandrel::net::sync::{Arc, Mutex};
+use spandrel::server::DeferredReply;
 use spandrel::services::cos_event_comm::Disconnected;
-use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
+use spandrel::services::cos_event_comm::pull_supplier::PullError;
+use spandrel::types::Any;
+use spandrel::{CompletionStatus, Orb, Poa, SystemException};
+use spandrel_delivery::{EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
 
-use crate::limits::{EventMemory, Limits, PeerOptions};
-use crate::queue::{EndedPull, PullEnd};
+use crate::limits::Limits;
 use crate::store::{Store, StoreFailure};
-use crate::timer::Timer;
 
 /// The ORB, bounds, memory and store of a service.
 #[derive(Debug)]
@@ -23,7 +21,7 @@ pub(crate) struct Shared {
     pub(crate) memory: Arc<EventMemory>,
     pub(crate) timer: Timer,
     pub(crate) store: Option<Arc<Mutex<Store>>>,
-    pub(crate) replies: PullReplies,
+    pub(crate) replies: PullReplies<PullReply>,
 }
 
 impl Shared {
@@ -44,64 +42,27 @@ impl Shared {
             SystemException::persist_store(0, completed).with_detail(move || text)
         })
     }
-
-    /// Calls an operation without arguments of a peer, and waits for no reply.
-    pub(crate) fn notify(&self, peer: &ObjectRef, operation: &'static str) {
-        let peer = peer.with_timeout(Some(self.peers.timeout));
-        let reply: AsyncReply<(), SystemException> = peer.invoke_async(operation, |_| Ok(()), |_| Ok(()));
-        let task = async move {
-            if let Err(error) = reply.await {
-                tracing::debug!(%error, operation, "a peer did not get notice of its disconnection");
-            }
-        };
-        if let Err(error) = self.orb.spawn(task) {
-            tracing::debug!(%error, operation, "a peer did not get notice of its disconnection");
-        }
-    }
-
-    /// Replies to a `pull` that has waited.
-    pub(crate) fn end_pull(&self, pull: EndedPull) {
-        self.replies.send(pull);
-    }
 }
 
-/// The thread that replies to pulls which waited, so that no supplier waits for the connection of a consumer.
+/// The reply to a `pull` that waits for an event.
 #[derive(Debug)]
-pub(crate) struct PullReplies {
-    sender: Mutex<Option<mpsc::Sender<EndedPull>>>,
-    thread: Mutex<Option<thread::JoinHandle<()>>>,
-}
+pub(crate) struct PullReply(pub(crate) DeferredReply<Any, PullError>);
 
-impl PullReplies {
-    pub(crate) fn start() -> Self {
-        let (sender, pulls) = mpsc::channel::<EndedPull>();
-        let thread = thread::spawn(move || {
-            for (reply, end) in pulls {
-                reply.send(match end {
-                    PullEnd::Event(event) => Ok(event.value.clone()),
-                    PullEnd::Disconnected => Err(Disconnected {}.into()),
-                    PullEnd::Refused => {
-                        let detail = "too many calls of `pull` wait at this proxy";
-                        Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail).into())
-                    }
-                });
+impl WaitingPull for PullReply {
+    type Value = Any;
+
+    fn is_cancelled(&self) -> bool {
+        self.0.cancellation().is_cancelled()
+    }
+
+    fn send(self, end: PullEnd<Any>) {
+        self.0.send(match end {
+            PullEnd::Events(events) => Ok(events.first().map(|event| event.value.clone()).unwrap_or_default()),
+            PullEnd::Disconnected => Err(Disconnected {}.into()),
+            PullEnd::Refused => {
+                let detail = "too many calls of `pull` wait at this proxy";
+                Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail).into())
             }
         });
-        Self { sender: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) }
-    }
-
-    fn send(&self, pull: EndedPull) {
-        if let Some(sender) = &*self.sender.lock() {
-            _ = sender.send(pull); // the thread ends after the sender
-        }
-    }
-
-    /// Ends the thread after the replies that are left.
-    pub(crate) fn stop(&self) {
-        drop(self.sender.lock().take());
-        let thread = self.thread.lock().take();
-        if let Some(thread) = thread {
-            _ = thread.join();
-        }
     }
 }

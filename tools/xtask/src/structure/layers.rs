@@ -63,6 +63,7 @@ const LAYERS: &[Layer] = &[
             "repository",
             "trading",
             "event",
+            "delivery",
             "property",
             "naming",
             "store",

@@ -1,0 +1,51 @@
+//! The treatment of peers, and the exception of a bound.
+
+use std::time::Duration;
+
+use spandrel::{CompletionStatus, SystemException};
+
+/// The treatment of peers that fail or are slow.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PeerOptions {
+    /// The time limit of a call on a peer (default 10 seconds).
+    pub timeout: Duration,
+    /// The failures in a row after which a peer is disconnected (default 10).
+    pub max_failures: u32,
+    /// The pause after the first failure (default 50 ms). Each further failure doubles it, up to 100 times.
+    pub retry_pause: Duration,
+    /// Whether pull suppliers are called with `pull`, which waits for an event; else with `try_pull`, in the interval of
+    /// the channel (default).
+    pub blocking_pull: bool,
+}
+
+impl Default for PeerOptions {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(10),
+            max_failures: 10,
+            retry_pause: Duration::from_millis(50),
+            blocking_pull: false,
+        }
+    }
+}
+
+impl PeerOptions {
+    /// The pause after this many failures in a row.
+    #[must_use]
+    pub fn pause(&self, failures: u32) -> Duration {
+        let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(100).min(100);
+        self.retry_pause.saturating_mul(factor)
+    }
+}
+
+/// Compares a count with its bound.
+///
+/// # Errors
+/// IMP_LIMIT, which names the bound.
+pub fn require_at_most(count: usize, bound: usize, counted: &'static str) -> Result<(), SystemException> {
+    if count <= bound {
+        return Ok(());
+    }
+    let detail = move || format!("more than {bound} {counted}");
+    Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail))
+}

@@ -1,0 +1,55 @@
+//! The octets that the events of all channels take.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use spandrel::net::sync::Arc;
+
+/// The octets of all events in memory.
+#[derive(Debug)]
+pub struct EventMemory {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl EventMemory {
+    /// A memory with this bound, in octets.
+    #[must_use]
+    pub fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, used: AtomicUsize::new(0) })
+    }
+
+    /// The octets of the events that exist now.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Counts the octets of an event until the charge is dropped. `None` if they exceed the limit.
+    #[must_use]
+    pub fn charge(self: &Arc<Self>, octets: usize) -> Option<MemoryCharge> {
+        let add = |used: usize| used.checked_add(octets).filter(|sum| *sum <= self.limit);
+        let counted = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
+        counted.then(|| MemoryCharge { memory: Arc::clone(self), octets })
+    }
+}
+
+/// Octets that an event takes of the memory for events.
+#[derive(Debug)]
+pub struct MemoryCharge {
+    memory: Arc<EventMemory>,
+    octets: usize,
+}
+
+impl MemoryCharge {
+    /// The octets that are charged.
+    #[must_use]
+    pub fn octets(&self) -> usize {
+        self.octets
+    }
+}
+
+impl Drop for MemoryCharge {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.octets, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,140 @@
+//! The order in which events leave a queue: to a consumer, or because of the queue's bounds.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// The order in which a consumer gets the events of its queue.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum QueueOrder {
+    /// The events that were received first.
+    #[default]
+    Fifo,
+    /// The events with the highest priority; among equal ones the first.
+    Priority,
+    /// The events that expire first; those that do not expire are the last ones.
+    Deadline,
+}
+
+/// The order in which events are discarded if a queue exceeds its bounds.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum DiscardOrder {
+    /// The oldest event.
+    #[default]
+    Fifo,
+    /// The newest event.
+    Lifo,
+    /// The event with the lowest priority; among equal ones the oldest.
+    Priority,
+    /// The event that expires first.
+    Deadline,
+}
+
+/// The attributes of an event by which a queue orders and drops it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lifetime {
+    /// Higher numbers are delivered first by [`QueueOrder::Priority`].
+    pub priority: i16,
+    /// The end of its life: it is not delivered after it. `None` for an event that does not expire.
+    pub expires: Option<Instant>,
+}
+
+/// A rank, and the number of the entry, which is unique in its queue and grows.
+type Key = (i64, u64);
+
+/// Entries in the order of delivery, with an index in the order of discarding.
+#[derive(Debug)]
+pub(crate) struct Schedule<T> {
+    order: QueueOrder,
+    discard: DiscardOrder,
+    entries: BTreeMap<Key, (T, Lifetime)>,
+    /// Empty if both orders begin with the oldest entry.
+    discards: BTreeMap<Key, Key>,
+    next: u64,
+    epoch: Instant,
+}
+
+impl<T> Schedule<T> {
+    pub(crate) fn new(order: QueueOrder, discard: DiscardOrder) -> Self {
+        let (entries, discards) = (BTreeMap::new(), BTreeMap::new());
+        Self { order, discard, entries, discards, next: 0, epoch: Instant::now() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn insert(&mut self, value: T, lifetime: Lifetime) {
+        self.next += 1;
+        self.insert_numbered(self.next, value, lifetime);
+    }
+
+    fn insert_numbered(&mut self, number: u64, value: T, lifetime: Lifetime) {
+        let rank = match self.order {
+            QueueOrder::Fifo => 0,
+            QueueOrder::Priority => -i64::from(lifetime.priority),
+            QueueOrder::Deadline => self.deadline(lifetime),
+        };
+        let key = (rank, number);
+        if self.is_indexed() {
+            self.discards.insert(self.discard_key(number, lifetime), key);
+        }
+        self.entries.insert(key, (value, lifetime));
+    }
+
+    fn discard_key(&self, number: u64, lifetime: Lifetime) -> Key {
+        match self.discard {
+            DiscardOrder::Fifo => (0, number),
+            DiscardOrder::Lifo => (0, u64::MAX - number),
+            DiscardOrder::Priority => (lifetime.priority.into(), number),
+            DiscardOrder::Deadline => (self.deadline(lifetime), number),
+        }
+    }
+
+    /// Microseconds from the creation of the queue to the end of an event's life.
+    fn deadline(&self, lifetime: Lifetime) -> i64 {
+        let micros = lifetime.expires.map(|end| end.saturating_duration_since(self.epoch).as_micros());
+        micros.and_then(|micros| i64::try_from(micros).ok()).unwrap_or(i64::MAX)
+    }
+
+    fn is_indexed(&self) -> bool {
+        (self.order, self.discard) != (QueueOrder::Fifo, DiscardOrder::Fifo)
+    }
+
+    /// The entry that is delivered next.
+    pub(crate) fn first(&self) -> Option<&T> {
+        self.entries.first_key_value().map(|(_, (value, _))| value)
+    }
+
+    /// Removes the entry that is delivered next; its life may have ended.
+    pub(crate) fn pop(&mut self) -> Option<(T, Lifetime)> {
+        let ((_, number), entry) = self.entries.pop_first()?;
+        if self.is_indexed() {
+            self.discards.remove(&self.discard_key(number, entry.1));
+        }
+        Some(entry)
+    }
+
+    /// Removes the entry that is discarded next.
+    pub(crate) fn discard(&mut self) -> Option<T> {
+        let key = if self.is_indexed() { self.discards.pop_first()?.1 } else { *self.entries.first_key_value()?.0 };
+        self.entries.remove(&key).map(|(value, _)| value)
+    }
+
+    /// Changes the orders of this and all later entries.
+    pub(crate) fn set_orders(&mut self, order: QueueOrder, discard: DiscardOrder) {
+        if (self.order, self.discard) == (order, discard) {
+            return;
+        }
+        (self.order, self.discard) = (order, discard);
+        let entries = std::mem::take(&mut self.entries);
+        self.discards.clear();
+        for ((_, number), (value, lifetime)) in entries {
+            self.insert_numbered(number, value, lifetime);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries = BTreeMap::new();
+        self.discards = BTreeMap::new();
+    }
+}
