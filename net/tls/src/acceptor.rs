@@ -8,7 +8,7 @@ use spandrel_ipc::{Accept, Family, Handle, Interest, Pollable, Prepared, Transfe
 use spandrel_sync::Arc;
 
 use crate::Stream;
-use crate::wait::Timeouts;
+use crate::stream::StreamSettings;
 
 /// Waits for connections at an address; carries no octets itself.
 ///
@@ -17,7 +17,7 @@ use crate::wait::Timeouts;
 pub struct Acceptor<F: Family = Inet> {
     inner: F::Acceptor,
     config_source: ServerConfigSource,
-    timeouts: Timeouts,
+    stream_settings: StreamSettings,
 }
 
 /// The configuration of the next connection.
@@ -37,8 +37,8 @@ impl fmt::Debug for ServerConfigSource {
 }
 
 impl<F: Family> Acceptor<F> {
-    pub(crate) fn new(inner: F::Acceptor, config_source: ServerConfigSource, timeouts: Timeouts) -> Self {
-        Self { inner, config_source, timeouts }
+    pub(crate) fn new(inner: F::Acceptor, config_source: ServerConfigSource, stream_settings: StreamSettings) -> Self {
+        Self { inner, config_source, stream_settings }
     }
 
     /// The acceptor of the connections below TLS.
@@ -53,7 +53,7 @@ impl<F: Family> Acceptor<F> {
     /// The errors of the underlying acceptor.
     pub fn accept(&self) -> io::Result<(Stream<F::Stream>, F::Addr)> {
         let (stream, from) = self.inner.accept()?;
-        Ok((served(stream, &self.config_source, self.timeouts)?, from))
+        Ok((served(stream, &self.config_source, self.stream_settings)?, from))
     }
 
     /// Whether `accept` waits for a connection or fails at once with [`io::ErrorKind::WouldBlock`].
@@ -121,8 +121,8 @@ impl<F: Family> Pollable for Acceptor<F> {
 pub(crate) fn served<S: Transfer>(
     inner: S,
     config_source: &ServerConfigSource,
-    timeouts: Timeouts,
+    settings: StreamSettings,
 ) -> io::Result<Stream<S>> {
     let connection = ServerConnection::new((config_source.0)()).map_err(io::Error::other)?;
-    Ok(Stream::new(inner, Connection::Server(connection), timeouts))
+    Ok(Stream::new(inner, Connection::Server(connection), settings))
 }

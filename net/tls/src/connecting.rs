@@ -11,14 +11,14 @@ use spandrel_sync::Arc;
 use spandrel_sync::time::Deadline;
 
 use crate::Stream;
-use crate::wait::Timeouts;
+use crate::stream::StreamSettings;
 
 /// The peer, and the settings for connecting to it.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientSettings {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) name: ServerName<'static>,
-    pub(crate) timeouts: Timeouts,
+    pub(crate) stream: StreamSettings,
 }
 
 impl ClientSettings {
@@ -26,7 +26,7 @@ impl ClientSettings {
     pub(crate) fn over<S: Transfer>(&self, inner: S) -> io::Result<Stream<S>> {
         let connection =
             ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(io::Error::other)?;
-        Ok(Stream::new(inner, Connection::Client(connection), self.timeouts))
+        Ok(Stream::new(inner, Connection::Client(connection), self.stream))
     }
 }
 

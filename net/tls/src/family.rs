@@ -12,7 +12,9 @@ use spandrel_sync::time::Deadline;
 
 use crate::acceptor::{ServerConfigSource, served};
 use crate::connecting::ClientSettings;
-use crate::wait::{Timeouts, Wait};
+use crate::fault::Explain;
+use crate::stream::StreamSettings;
+use crate::wait::Wait;
 use crate::{Acceptor, Connecting, Stream};
 
 /// TLS over the streams of another family, as a family: for code that is generic over families, and to open
@@ -24,14 +26,14 @@ pub struct Tls<F: Family = Inet> {
     inner: F,
     server: Option<ServerConfigSource>,
     client: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-    timeouts: Timeouts,
+    stream_settings: StreamSettings,
 }
 
 impl<F: Family> Tls<F> {
     /// TLS over `inner`, without settings for listening and connecting yet.
     pub fn new(inner: F) -> Self {
-        let timeouts = Timeouts { handshake: HANDSHAKE, close: CLOSE };
-        Self { inner, server: None, client: None, timeouts }
+        let stream_settings = StreamSettings { handshake_timeout: HANDSHAKE, close_timeout: CLOSE, explain: None };
+        Self { inner, server: None, client: None, stream_settings }
     }
 
     /// The server configuration. See [`ServerOptions`](crate::ServerOptions).
@@ -59,7 +61,7 @@ impl<F: Family> Tls<F> {
     /// The timeout of a handshake, counted from the underlying connection. Default 30 seconds.
     #[must_use]
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
-        self.timeouts.handshake = timeout;
+        self.stream_settings.handshake_timeout = timeout;
         self
     }
 
@@ -67,7 +69,15 @@ impl<F: Family> Tls<F> {
     /// Default five seconds. See [`Stream`].
     #[must_use]
     pub fn close_timeout(mut self, timeout: Duration) -> Self {
-        self.timeouts.close = timeout;
+        self.stream_settings.close_timeout = timeout;
+        self
+    }
+
+    /// Adds the user's view to TLS errors: `explain` returns the meaning of an error for this side, and the remedy, such
+    /// as the option to set. Streams report its text before that of the TLS error.
+    #[must_use]
+    pub fn explain_errors(mut self, explain: Explain) -> Self {
+        self.stream_settings.explain = Some(explain);
         self
     }
 
@@ -83,7 +93,7 @@ impl<F: Family> Tls<F> {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] without [`server`](Self::server).
     pub fn serve(&self, stream: F::Stream) -> io::Result<Stream<F::Stream>> {
-        served(stream, self.config_source()?, self.timeouts)
+        served(stream, self.config_source()?, self.stream_settings)
     }
 
     /// The client's side of a connection over an established stream. The first transfer performs the
@@ -100,7 +110,7 @@ impl<F: Family> Tls<F> {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] without [`server`](Self::server).
     pub fn secure(&self, acceptor: F::Acceptor) -> io::Result<Acceptor<F>> {
-        Ok(Acceptor::new(acceptor, self.config_source()?.clone(), self.timeouts))
+        Ok(Acceptor::new(acceptor, self.config_source()?.clone(), self.stream_settings))
     }
 
     fn config_source(&self) -> io::Result<&ServerConfigSource> {
@@ -113,7 +123,7 @@ impl<F: Family> Tls<F> {
         let (config, name) = self.client.clone().ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, "this TLS family has no client configuration (`Tls::client`)")
         })?;
-        Ok(ClientSettings { config, name, timeouts: self.timeouts })
+        Ok(ClientSettings { config, name, stream: self.stream_settings })
     }
 }
 
@@ -125,7 +135,7 @@ impl<F: Family> Family for Tls<F> {
 
     fn open(&self, addr: &F::Addr) -> io::Result<Acceptor<F>> {
         let config_source = self.config_source()?.clone();
-        Ok(Acceptor::new(self.inner.open(addr)?, config_source, self.timeouts))
+        Ok(Acceptor::new(self.inner.open(addr)?, config_source, self.stream_settings))
     }
 
     fn connect(&self, addr: &F::Addr, timeout: Option<Duration>) -> io::Result<Stream<F::Stream>> {

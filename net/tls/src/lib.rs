@@ -66,6 +66,6 @@ pub use acceptor::Acceptor;
 pub use config::{ClientOptions, ConfigError, ServerOptions};
 pub use connecting::Connecting;
 pub use family::Tls;
-pub use fault::tls_error;
+pub use fault::{Explain, tls_error};
 pub use rustls_pki_types::ServerName;
 pub use stream::Stream;

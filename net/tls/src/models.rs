@@ -17,7 +17,7 @@ use spandrel_sync::{Arc, thread};
 use crate::Stream;
 use crate::acceptor::{ServerConfigSource, served};
 use crate::connecting::ClientSettings;
-use crate::wait::Timeouts;
+use crate::stream::StreamSettings;
 use simulated::End;
 
 type Side = Arc<Stream<End>>;
@@ -25,14 +25,14 @@ type Side = Arc<Stream<End>>;
 /// The client's side and the server's, before the handshake.
 fn pair() -> (Side, Side) {
     // No limit: other tests measure the timeout of a handshake.
-    let timeouts = Timeouts { handshake: Duration::MAX, close: Duration::from_millis(1) };
+    let stream =
+        StreamSettings { handshake_timeout: Duration::MAX, close_timeout: Duration::from_millis(1), explain: None };
     let (client, server) = End::pair(100 + below(2000));
-    let settings = ClientSettings { config: support::client_config(), name: support::name(), timeouts };
+    let settings = ClientSettings { config: support::client_config(), name: support::name(), stream };
     (
         Arc::new(settings.over(client).expect("the settings go together")),
         Arc::new(
-            served(server, &ServerConfigSource::new(support::server_config), timeouts)
-                .expect("the settings go together"),
+            served(server, &ServerConfigSource::new(support::server_config), stream).expect("the settings go together"),
         ),
     )
 }

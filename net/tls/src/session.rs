@@ -6,9 +6,9 @@
 
 use std::io::{self, BufRead, IoSlice, IoSliceMut, Write};
 
-use rustls::Connection;
+use rustls::{Connection, Side};
 
-use crate::fault::Fault;
+use crate::fault::{Explain, Fault};
 use crate::scratch;
 
 /// The maximum of one `send` in octets, and so of the sent octets that the stream itself may hold, record
@@ -19,6 +19,7 @@ pub(crate) const MAX_SEND: usize = 65_536;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) connection: Connection,
+    explain: Option<Explain>,
     input: Input,
     pub(crate) output: Output,
     /// The number of octets encrypted.
@@ -97,10 +98,11 @@ impl Output {
 }
 
 impl Session {
-    pub(crate) fn new(mut connection: Connection) -> Self {
+    pub(crate) fn new(mut connection: Connection, explain: Option<Explain>) -> Self {
         connection.set_buffer_limit(Some(MAX_SEND));
         Self {
             connection,
+            explain,
             input: Input::default(),
             output: Output::default(),
             encrypted: 0,
@@ -179,7 +181,12 @@ impl Session {
                 Ok(_) => self.input.start += before - rest.len(),
             }
             if let Err(error) = self.connection.process_new_packets() {
-                self.fail(Fault::Protocol(error));
+                let side = match self.connection {
+                    Connection::Client(_) => Side::Client,
+                    Connection::Server(_) => Side::Server,
+                };
+                let meaning = self.explain.and_then(|explain| explain(side, &error));
+                self.fail(Fault::Protocol { error, meaning });
             }
         }
         if self.input.start == self.input.end && !self.input.octets.is_empty() {

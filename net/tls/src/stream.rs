@@ -11,10 +11,10 @@ use spandrel_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spandrel_sync::time::Deadline;
 use spandrel_sync::{Condition, Mutex};
 
-use crate::fault::Fault;
+use crate::fault::{Explain, Fault};
 use crate::scratch;
 use crate::session::Session;
-use crate::wait::{Timeouts, Wait};
+use crate::wait::Wait;
 
 /// A TLS connection over a stream of another family.
 ///
@@ -59,14 +59,22 @@ pub struct Stream<S: Transfer = inet::Stream> {
     send_timeout: AtomicU64,
 }
 
+/// The settings of a family for its streams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamSettings {
+    pub(crate) handshake_timeout: Duration,
+    pub(crate) close_timeout: Duration,
+    pub(crate) explain: Option<Explain>,
+}
+
 impl<S: Transfer> Stream<S> {
-    pub(crate) fn new(inner: S, connection: Connection, timeouts: Timeouts) -> Self {
+    pub(crate) fn new(inner: S, connection: Connection, settings: StreamSettings) -> Self {
         Self {
             inner,
-            session: Mutex::new(Session::new(connection)),
+            session: Mutex::new(Session::new(connection, settings.explain)),
             changed: Condition::new(),
-            handshake_end: Deadline::after(timeouts.handshake),
-            close_timeout: timeouts.close,
+            handshake_end: Deadline::after(settings.handshake_timeout),
+            close_timeout: settings.close_timeout,
             is_nonblocking: AtomicBool::new(false),
             recv_timeout: AtomicU64::new(0),
             send_timeout: AtomicU64::new(0),

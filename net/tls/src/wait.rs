@@ -53,13 +53,6 @@ impl Wait {
     }
 }
 
-/// The timeouts of a family.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timeouts {
-    pub(crate) handshake: Duration,
-    pub(crate) close: Duration,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -30,6 +30,7 @@
 mod configurations;
 #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "names and signatures are of peers of a server"))]
 mod der;
+mod explanation;
 mod files;
 #[cfg(feature = "server")]
 mod identity;

@@ -7,21 +7,22 @@ use std::io;
 use std::sync::OnceLock; // for the whole process, so not part of any model
 use std::time::Duration;
 
+use rustls::RootCertStore;
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
-use rustls::{InvalidMessage, RootCertStore};
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use spandrel_giop::IiopProfile;
 use spandrel_giop::component::{Component, SslSecTrans};
 use spandrel_ipc::inet::{self, Inet};
 use spandrel_sync::Arc;
 use spandrel_sync::time::Deadline;
-use spandrel_tls::{ServerName, Stream, Tls, tls_error};
+use spandrel_tls::{ServerName, Stream, Tls};
 use spandrel_transport::{
     Address, Endpoint, IIOP, Listener, OptionError, Protocol, PublishedAddresses, ServerProtocol, SocketSettings,
     connect_inet, cost, listen_inet,
 };
 
 use crate::configurations::Configurations;
+use crate::explanation::explain;
 use crate::files::CredentialKind;
 use crate::options::{Options, SetupError};
 use crate::validity::warn_of_expiry;
@@ -167,7 +168,7 @@ impl Ssliop {
         let configurations = Arc::clone(&self.configurations);
         // Fallback settings exist, so this does not fail.
         let configurations = move || configurations.server().unwrap_or_else(|_| Arc::clone(&begun));
-        Ok(Tls::new(Inet::default()).server_by(configurations).handshake_timeout(limit))
+        Ok(Tls::new(Inet::default()).server_by(configurations).handshake_timeout(limit).explain_errors(explain))
     }
 
     fn with(self, change: impl FnOnce(&mut Options)) -> Self {
@@ -201,13 +202,13 @@ impl Protocol for Ssliop {
         let (config, limit) = self.configurations.client().map_err(unusable)?;
         let name = ServerName::try_from(host.to_owned()).map_err(unusable)?;
         let deadline = Deadline::after(timeout);
-        let tls = Tls::new(Inet::default()).client(config, name).handshake_timeout(limit);
+        let tls = Tls::new(Inet::default()).client(config, name).handshake_timeout(limit).explain_errors(explain);
         let stream = tls.join(connect_inet(address, timeout, settings)?)?;
         let done = match deadline.remaining() {
             None => stream.handshake(),
             Some(left) => stream.handshake_within(left),
         };
-        done.map_err(with_remedy)?;
+        done?;
         Ok(stream)
     }
 
@@ -278,21 +279,6 @@ fn trust_in_client(clients: ClientVerification, is_required: bool) -> u16 {
         ClientVerification::Required => SslSecTrans::ESTABLISH_TRUST_IN_CLIENT,
         ClientVerification::Requested if !is_required => SslSecTrans::ESTABLISH_TRUST_IN_CLIENT,
         _ => 0,
-    }
-}
-
-/// The server does not support TLS.
-#[derive(Debug, thiserror::Error)]
-#[error("the server does not support TLS")]
-struct NoTls(#[source] io::Error);
-
-/// The same error, with the remedy.
-fn with_remedy(error: io::Error) -> io::Error {
-    match tls_error(&error) {
-        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
-            io::Error::new(error.kind(), NoTls(error))
-        }
-        _ => error,
     }
 }
 

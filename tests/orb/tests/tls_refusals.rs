@@ -12,6 +12,7 @@ use std::{
 };
 
 use certificates::{Authority, WithIdentity, authority, chain, client, plain, server, serving, trusting};
+use rustls::AlertDescription;
 use spandrel::{
     CompletionStatus, Orb, OrbBuilder, SystemException, SystemExceptionKind,
     cdr::GiopVersion,
@@ -107,10 +108,22 @@ fn both_sides_report_why_a_client_certificate_is_refused() {
             .verify_clients(ClientVerification::Required);
         let server = Server::with(serving(strict));
         type Presented = fn(Ssliop) -> Ssliop;
-        let cases: [(Presented, &str, &str); 3] = [
-            (|ssliop| ssliop, "CertificateRequired", "peer sent no certificates"),
-            (|ssliop| ssliop.identity_of(&Authority::new("another").issue("x.example")), "UnknownCA", "UnknownIssuer"),
-            (|ssliop| ssliop.identity_of(&expired("x.example")), "CertificateExpired", "certificate expired"),
+        let cases: [(Presented, [&str; 2], [&str; 2]); 3] = [
+            (
+                |ssliop| ssliop,
+                ["CertificateRequired", "-ORBSSLCertificate and -ORBSSLKey"],
+                ["peer sent no certificates", "-ORBSSLVerify"],
+            ),
+            (
+                |ssliop| ssliop.identity_of(&Authority::new("another").issue("x.example")),
+                ["UnknownCA", "-ORBSSLCA at the server"],
+                ["UnknownIssuer", "-ORBSSLCA"],
+            ),
+            (
+                |ssliop| ssliop.identity_of(&expired("x.example")),
+                ["CertificateExpired", "-ORBSSLCertificate"],
+                ["certificate expired", "certificate expired"],
+            ),
         ];
         for (presented, alert, reason) in cases {
             let builder = || Orb::builder().protocol(presented(trusting(authority())));
@@ -121,11 +134,160 @@ fn both_sides_report_why_a_client_certificate_is_refused() {
                 let not_written = (SystemExceptionKind::Transient, CompletionStatus::No);
                 let in_doubt = (SystemExceptionKind::CommFailure, CompletionStatus::Maybe);
                 assert!([not_written, in_doubt].contains(&kind_and_completion(&refused)), "{}", chain(&refused));
-                assert!(chain(&refused).contains(alert), "{}", chain(&refused));
+                assert!(alert.iter().all(|part| chain(&refused).contains(part)), "{}", chain(&refused));
             }
-            events.await_line(&["rejected in the handshake", reason]);
+            events.await_line(&["rejected in the handshake", reason[0], reason[1]]);
         }
     });
+}
+
+/// A record with this fatal alert, as it is sent before any encryption (RFC 8446, 5.1 and 6).
+fn alert_record(alert: AlertDescription) -> [u8; 7] {
+    [21, 3, 3, 0, 2, 2, alert.into()]
+}
+
+#[test]
+fn each_alert_of_a_server_names_the_option() {
+    alone(|| {
+        for (alert, words) in [
+            (
+                AlertDescription::CertificateRequired,
+                "requires a certificate of this client (-ORBSSLCertificate and -ORBSSLKey)",
+            ),
+            (
+                AlertDescription::UnknownCA,
+                "does not trust the authority of this client's certificate (-ORBSSLCertificate",
+            ),
+            (
+                AlertDescription::BadCertificate,
+                "rejects the certificate of this client, or requires one (-ORBSSLCertificate",
+            ),
+            (AlertDescription::CertificateUnknown, "rejects the certificate of this client"),
+            (
+                AlertDescription::CertificateExpired,
+                "has expired, or is not valid yet by the server's clock (-ORBSSLCertificate)",
+            ),
+            (AlertDescription::CertificateRevoked, "the certificate of this client is revoked (-ORBSSLCertificate)"),
+            (AlertDescription::AccessDenied, "denies access to the holder of this certificate (-ORBSSLCertificate)"),
+            (
+                AlertDescription::HandshakeFailure,
+                "or requires a certificate of this client (-ORBSSLVersion; -ORBSSLCertificate",
+            ),
+            (AlertDescription::ProtocolVersion, "no version of TLS in common (`-ORBSSLVersion 1.2`"),
+            (AlertDescription::NoApplicationProtocol, "an application protocol (ALPN), which no ORB offers"),
+            (AlertDescription::UnrecognisedName, "no certificate for the host in the reference (-ORBPublish"),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = listener.local_addr().unwrap().port();
+            std::thread::spawn(move || {
+                for stream in listener.incoming() {
+                    let mut stream = stream.unwrap();
+                    stream.read_exact(&mut [0; 5]).unwrap();
+                    stream.write_all(&alert_record(alert)).unwrap();
+                    _ = stream.read_to_end(&mut Vec::new());
+                }
+            });
+            let offer = SslSecTrans { supports: SslSecTrans::PROTECTED, requires: SslSecTrans::PROTECTED, port };
+            let ior =
+                with_components(Server::start().object.ior(), 0, vec![Component::SslSecTrans(offer).encode().unwrap()]);
+            for refused in refusals(client, &ior) {
+                let expected = (SystemExceptionKind::Transient, CompletionStatus::No);
+                assert_eq!(kind_and_completion(&refused), expected, "{refused}");
+                let text = chain(&refused);
+                assert!(text.contains(words) && text.contains(&format!("{alert:?}")), "{text}");
+            }
+        }
+    });
+}
+
+#[test]
+fn each_alert_of_a_client_names_the_option_in_the_log() {
+    alone(|| {
+        let events = EventLog::installed();
+        for (alert, words) in [
+            (
+                AlertDescription::UnknownCA,
+                "does not trust the authority of this server's certificate (-ORBSSLCertificate",
+            ),
+            (
+                AlertDescription::BadCertificate,
+                "rejects the certificate of this server (-ORBSSLCertificate): its subject",
+            ),
+            (AlertDescription::CertificateUnknown, "rejects the certificate of this server (-ORBSSLCertificate)"),
+            (AlertDescription::CertificateExpired, "the certificate of this server has expired"),
+            (AlertDescription::CertificateRevoked, "the certificate of this server is revoked (-ORBSSLCertificate)"),
+            (AlertDescription::HandshakeFailure, "accepts none of the algorithms of this server (-ORBSSLVersion)"),
+            (AlertDescription::ProtocolVersion, "no version of TLS in common (`-ORBSSLVersion 1.2`"),
+        ] {
+            let server = server();
+            let mut client = TcpStream::connect(("127.0.0.1", secure_port(&server))).unwrap();
+            client.write_all(&alert_record(alert)).unwrap();
+            events.await_line(&["rejected in the handshake", words, &format!("{alert:?}")]);
+        }
+    });
+}
+
+/// Each peer with TLS 1.2 alone, beside one with TLS 1.3 alone, and a server with TLS 1.2 that requires a certificate.
+#[test]
+fn with_tls_1_2_alerts_name_the_option() {
+    alone(|| {
+        let events = EventLog::installed();
+        let strict = server_with_tls12_alone(true);
+        let relaxed = server_with_tls12_alone(false);
+        let both = || Orb::builder().protocol(trusting(authority()).allow_tls12());
+        for (port, client, words) in [
+            (strict, &both as &dyn Fn() -> OrbBuilder, "requires a certificate of this client"),
+            (relaxed, &client, "`-ORBSSLVersion 1.2` permits TLS 1.2, too"),
+        ] {
+            let offer = SslSecTrans { supports: SslSecTrans::PROTECTED, requires: SslSecTrans::PROTECTED, port };
+            let ior =
+                with_components(Server::start().object.ior(), 0, vec![Component::SslSecTrans(offer).encode().unwrap()]);
+            for refused in refusals(client, &ior) {
+                let expected = (SystemExceptionKind::Transient, CompletionStatus::No);
+                assert_eq!(kind_and_completion(&refused), expected, "{refused}");
+                assert!(chain(&refused).contains(words), "{}", chain(&refused));
+            }
+        }
+
+        let server = server();
+        let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS12])
+            .unwrap()
+            .with_root_certificates(spandrel::ssliop::pem::authorities(authority().pem().as_bytes()).unwrap())
+            .with_no_client_auth();
+        let mut session = rustls::ClientConnection::new(config.into(), "127.0.0.1".try_into().unwrap()).unwrap();
+        let mut stream = TcpStream::connect(("127.0.0.1", secure_port(&server))).unwrap();
+        session.complete_io(&mut stream).unwrap_err();
+        events
+            .await_line(&["rejected in the handshake", "the client and this server have no version of TLS in common"]);
+    });
+}
+
+/// The port of a server with TLS 1.2 alone, for handshakes.
+fn server_with_tls12_alone(requires_certificates: bool) -> u16 {
+    let identity = authority().issue("127.0.0.1");
+    let chain = spandrel::ssliop::pem::certificates(identity.chain.as_bytes()).unwrap();
+    let key = spandrel::ssliop::pem::private_key(identity.key.as_bytes()).unwrap();
+    let trusted = spandrel::ssliop::pem::authorities(authority().pem().as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(trusted.into(), Arc::clone(&provider));
+    let builder = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS12])
+        .unwrap();
+    let builder = match requires_certificates {
+        true => builder.with_client_cert_verifier(verifier.build().unwrap()),
+        false => builder.with_no_client_auth(),
+    };
+    let config = Arc::new(builder.with_single_cert(chain, key).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            _ = session.complete_io(&mut stream.unwrap());
+        }
+    });
+    port
 }
 
 #[test]

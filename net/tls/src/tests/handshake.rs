@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustls::{AlertDescription, CertificateError, Error, ProtocolVersion};
+use rustls::{AlertDescription, CertificateError, Error, ProtocolVersion, Side};
 use spandrel_ipc::{Connecting, Family, Interest, inet, wait_ready};
 use spandrel_sync::Arc;
 use spandrel_test_support::{pattern, wait_until};
@@ -213,6 +213,33 @@ fn an_unknown_client_is_refused() {
     joined.unwrap();
     assert_eq!(tls_error_of(served.unwrap_err()), Error::InvalidCertificate(CertificateError::UnknownIssuer));
     assert!(matches!(tls_error_of(client.recv(&mut [0; 1]).unwrap_err()), Error::AlertReceived(_)));
+}
+
+/// The same text in a failed handshake and, with TLS 1.3, in the client's first transfer after its own handshake.
+#[test]
+fn errors_have_the_explanation_of_the_family() {
+    fn explain(side: Side, error: &Error) -> Option<&'static str> {
+        match (side, error) {
+            (Side::Client, Error::AlertReceived(AlertDescription::CertificateRequired)) => Some("send a certificate"),
+            (Side::Server, Error::NoCertificatesPresented) => Some("certificates are required"),
+            _ => None,
+        }
+    }
+    let family = Tls::new(inet::Inet::default())
+        .server(server_options().require_clients(trusted()).build().unwrap())
+        .client(client_options().build().unwrap(), name())
+        .explain_errors(explain);
+    let (client, server, joined, served) = handshake_pair_in(&family);
+    joined.unwrap();
+    for (error, text) in [
+        (served.unwrap_err(), "certificates are required: peer sent no certificates"),
+        (server.send(b"x").unwrap_err(), "certificates are required: peer sent no certificates"),
+        (client.recv(&mut [0; 1]).unwrap_err(), "send a certificate: received fatal alert: CertificateRequired"),
+        (client.send(b"x").unwrap_err(), "send a certificate: received fatal alert: CertificateRequired"),
+    ] {
+        assert_eq!(error.to_string(), text);
+        tls_error_of(error);
+    }
 }
 
 #[test]
