@@ -5,6 +5,7 @@
 //! | CORBA priorities and their native ones | [`Priority`], [`PriorityMapping`], [`PriorityTransform`], [`NetworkPriorityMapping`], [`Scheduling`] |
 //! | the priority of the calling thread | [`RtCurrent`] |
 //! | threads and request queues by priority | [`ThreadPool`], [`LaneSettings`], [`Job`] |
+//! | declared times of requests | [`ExecutionTimes`], [`Overrun`] |
 //! | mutual exclusion | [`RtMutex`] |
 //! | the policies of clients, references and adapters | [`policies`], [`protocols`] |
 //! | octets in requests and references | [`contexts`] |
@@ -41,8 +42,8 @@ pub use mapping::{
 };
 pub use mutex::{MutexNotFound, RtMutex};
 pub use pool::{
-    BoxedJob, Discarded, DynamicLifespan, Job, LaneSettings, LaneStatistics, PoolSettings, PoolThread, RefusalReason,
-    Refused, ThreadPool, Work,
+    BoxedJob, Discarded, DynamicLifespan, ExecutionTimes, Job, LaneSettings, LaneStatistics, Overrun, OverrunAction,
+    OverrunObserver, PoolSettings, PoolThread, RefusalReason, Refused, ThreadPool, Work,
 };
 pub use priority::{NativePriority, Priority};
 pub use rt_orb::{InvalidThreadpool, RtOrb};

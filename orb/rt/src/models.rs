@@ -8,8 +8,8 @@ use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, thread};
 
 use crate::{
-    Discarded, DynamicLifespan, Job, LaneSettings, LinearMapping, PoolSettings, PoolThread, Priority, RefusalReason,
-    Scheduling, SchedulingClass, ThreadPool, Work,
+    Discarded, DynamicLifespan, ExecutionTimes, Job, LaneSettings, LinearMapping, Overrun, OverrunAction, PoolSettings,
+    PoolThread, Priority, RefusalReason, Scheduling, SchedulingClass, ThreadPool, Work,
 };
 
 const EXECUTIONS: usize = 4_000;
@@ -95,6 +95,19 @@ fn each_accepted_request_ends_once_while_dynamic_threads_come_and_go() {
         };
         let settings = PoolSettings::with_lanes(vec![lane(0, 1, 1), lane(5, 1, 1)]);
         submit_and_drop(PoolSettings { lifespan, buffering: Some((1, 64)), ..settings }, 3);
+    });
+}
+
+#[test]
+fn each_request_ends_once_and_exceeds_its_time_at_most_once_while_the_pool_is_watched() {
+    check(EXECUTIONS, || {
+        let overruns = Arc::new(AtomicUsize::new(0));
+        let noticed = Arc::clone(&overruns);
+        let times = ExecutionTimes::new(OverrunAction::Demote).all_lanes(Duration::from_secs(1));
+        let times = times.observer(move |_: &Overrun| _ = noticed.fetch_add(1, SeqCst));
+        let settings = PoolSettings::with_lanes(vec![lane(0, 1, 1), lane(5, 1, 0)]);
+        let counts = submit_and_drop(PoolSettings { execution_times: Some(times), ..settings }, 2);
+        assert!(overruns.load(SeqCst) <= counts.run.load(SeqCst));
     });
 }
 

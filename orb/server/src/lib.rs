@@ -86,5 +86,5 @@ pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reserva
 pub use upcall::call::{Replied, ServerCall};
 pub use upcall::deferred::DeferredCall;
 pub use upcall::deferred_reply::{DeferredOperations, DeferredReply, DeferringSkeleton, TakenRequest};
-pub use upcall::executor::{HandedOverRequest, Placed, Placement, RequestExecutor, RequestToPlace};
+pub use upcall::executor::{HandedOverRequest, Placed, Placement, RequestExecutor, RequestToPlace, RunningRequest};
 pub use upcall::servant::{Servant, ServedAsyncBy, ServedBy};

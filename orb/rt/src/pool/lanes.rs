@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use spandrel_sync::time::Instant;
 
 use super::settings::{LaneStatistics, PoolSettings};
+use super::watch::WatchedRequest;
 use super::work::{RefusalReason, Work};
 use crate::Priority;
 
@@ -70,6 +71,7 @@ struct Lane<J> {
     borrowed: u64,
     late: u64,
     refused: u64,
+    overruns: u64,
 }
 
 struct Slot<J> {
@@ -77,6 +79,8 @@ struct Slot<J> {
     assigned: Option<Entry<J>>,
     /// Whether the thread counted as idle before its request had ended.
     is_released: bool,
+    /// The request that its thread runs, if that has a limit of time.
+    watched: Option<WatchedRequest>,
 }
 
 /// The effect of an accepted request.
@@ -101,6 +105,8 @@ pub(super) struct Lanes<J> {
     max_octets: usize,
     arrivals: u64,
     is_closed: bool,
+    /// The time until which the watching thread sleeps; `None` without a limit.
+    watch_until: Option<Instant>,
 }
 
 impl<J> Lanes<J> {
@@ -124,6 +130,7 @@ impl<J> Lanes<J> {
                     borrowed: 0,
                     late: 0,
                     refused: 0,
+                    overruns: 0,
                 }
             })
             .collect();
@@ -138,6 +145,7 @@ impl<J> Lanes<J> {
             max_octets,
             arrivals: 0,
             is_closed: false,
+            watch_until: None,
         }
     }
 
@@ -175,12 +183,16 @@ impl<J> Lanes<J> {
     fn take_slot(&mut self, lane: usize, assigned: Option<Entry<J>>) -> usize {
         let slot = self.free_slots.pop().expect("there are as many slots as threads may exist");
         self.lanes[lane].threads += 1;
-        self.slots[slot] = Some(Slot { lane, assigned, is_released: false });
+        self.slots[slot] = Some(Slot { lane, assigned, is_released: false, watched: None });
         slot
     }
 
     fn slot(&mut self, slot: usize) -> &mut Slot<J> {
         self.slots[slot].as_mut().expect("the thread of the slot exists")
+    }
+
+    pub(super) fn thread_count(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.threads).sum()
     }
 
     /// Takes the slot of a static thread, which counts as idle before it has started.
@@ -323,6 +335,42 @@ impl<J> Lanes<J> {
         (entry, is_late)
     }
 
+    /// Begins the time of a request, which the thread of this slot runs. Whether the watching thread sleeps too long.
+    pub(super) fn begin_watch(&mut self, slot: usize, watched: WatchedRequest) -> bool {
+        let is_earlier = match (watched.end, self.watch_until) {
+            (Some(end), Some(until)) => end < until,
+            (end, None) => end.is_some(),
+            (None, Some(_)) => false,
+        };
+        if is_earlier {
+            self.watch_until = watched.end;
+        }
+        self.slot(slot).watched = Some(watched);
+        is_earlier
+    }
+
+    /// Ends the time of the request of this slot, if it has one.
+    pub(super) fn end_watch(&mut self, slot: usize) -> Option<WatchedRequest> {
+        self.slot(slot).watched.take()
+    }
+
+    /// A request that has exceeded its time, which was not noticed before.
+    pub(super) fn next_overrun(&mut self, now: Instant) -> Option<&mut WatchedRequest> {
+        let has_exceeded = |watched: &WatchedRequest| watched.end.is_some_and(|end| end <= now);
+        let mut all = self.slots.iter_mut().flatten().filter_map(|slot| slot.watched.as_mut());
+        let watched = all.find(|watched| has_exceeded(watched))?;
+        watched.end = None;
+        self.lanes[watched.lane].overruns += 1;
+        Some(watched)
+    }
+
+    /// The time at which the next request exceeds its time. The watching thread sleeps until then.
+    pub(super) fn earliest_end(&mut self) -> Option<Instant> {
+        let ends = self.slots.iter().flatten().filter_map(|slot| slot.watched.as_ref()?.end);
+        self.watch_until = ends.min();
+        self.watch_until
+    }
+
     /// Accepts no more requests, and gives back those that wait.
     pub(super) fn close(&mut self) -> Vec<Work<J>> {
         self.is_closed = true;
@@ -345,6 +393,7 @@ impl<J> Lanes<J> {
             borrowed: lane.borrowed,
             late: lane.late,
             refused: lane.refused,
+            overruns: lane.overruns,
         };
         self.lanes.iter().map(one).collect()
     }

@@ -11,8 +11,10 @@
 //! answers TRANSIENT (no room), or stops reading from this connection. A [`Discarded`] request was accepted and will
 //! not run, because its deadline has passed or the pool is being destroyed: its job sends the reply.
 
+mod execution;
 mod lanes;
 mod settings;
+mod watch;
 mod work;
 
 use std::cell::Cell;
@@ -23,13 +25,15 @@ use std::time::Duration;
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{
-    Arc, Guarded, Monitor, PriorityInheritanceCondition, PriorityInheritanceMutex, ThreadManager, ThreadOptions, held,
-    thread_local,
+    Arc, Guarded, Monitor, NativeThreadId, PriorityInheritanceCondition, PriorityInheritanceMutex, ThreadManager,
+    ThreadOptions, held, thread, thread_local,
 };
 
 use crate::{NativePriority, Priority, Scheduling, current};
 use lanes::{Admission, Entry, Lanes};
+use watch::WatchedRequest;
 
+pub use execution::{ExecutionTimes, Overrun, OverrunAction, OverrunObserver};
 pub use settings::{DynamicLifespan, LaneSettings, LaneStatistics, PoolSettings};
 pub use work::{BoxedJob, Discarded, Job, PoolThread, RefusalReason, Refused, Work};
 
@@ -84,6 +88,10 @@ struct Shared<J> {
     idle_priority: Option<Priority>,
     stack_octets: usize,
     lifespan: DynamicLifespan,
+    /// The declared times of requests. A thread of its own watches them.
+    execution_times: Option<ExecutionTimes>,
+    /// Wakes the watching thread.
+    watch_wake_up: PriorityInheritanceCondition,
 }
 
 impl<J: Job> ThreadPool<J> {
@@ -110,6 +118,8 @@ impl<J: Job> ThreadPool<J> {
             idle_priority: settings.idle_priority,
             stack_octets: settings.stack_octets,
             lifespan: settings.lifespan,
+            execution_times: settings.execution_times,
+            watch_wake_up: PriorityInheritanceCondition::new(),
         });
         // A thread that ends has given its slot back before: its successor may exist at the same time.
         let pool = Self { shared, manager: ThreadManager::with_limit(2 * threads) };
@@ -119,7 +129,21 @@ impl<J: Job> ThreadPool<J> {
                 pool.start(slot, lane, false)?;
             }
         }
+        if pool.shared.execution_times.is_some() {
+            pool.start_watching()?;
+        }
         Ok(pool)
+    }
+
+    /// Starts the thread that watches execution times. It ends by itself, after the last thread of the pool.
+    fn start_watching(&self) -> Result<(), SystemException> {
+        let shared = Arc::clone(&self.shared);
+        let body = move || shared.execution_times.as_ref().into_iter().for_each(|times| shared.watch(times));
+        thread::Builder::new().name("rt-watch".to_owned()).spawn(body).map(drop).map_err(|error| {
+            SystemException::no_resources(0, CompletionStatus::No)
+                .with_detail("the thread that watches execution times cannot be started")
+                .with_source(error)
+        })
     }
 
     /// Hands a request to a thread, or lets it wait for one. It does not wait itself.
@@ -181,6 +205,7 @@ impl<J: Job> ThreadPool<J> {
         for condition in &self.shared.wake_ups {
             PoolLock::notify_all(condition);
         }
+        PoolLock::notify_all(&self.shared.watch_wake_up);
         for work in waiting {
             discard(work.job, Discarded::PoolDestroyed);
         }
@@ -252,18 +277,58 @@ impl<J: Job> Shared<J> {
             DynamicLifespan::Idle(span) if is_dynamic => Some(span),
             _ => end.map(|end| end.saturating_duration_since(Instant::now())),
         };
+        // The number is valid for as long as the slot is taken.
+        let thread = self.execution_times.as_ref().and_then(|_| NativeThreadId::current());
         let mut is_new = true;
         while let Some((entry, is_late)) = self.wait_for_work(slot, std::mem::take(&mut is_new), longest_wait) {
-            let Entry { work: Work { priority, job, .. }, lane: of_request, .. } = entry;
+            let Entry { work, lane: of_request, .. } = entry;
             held::assert_none("a job of a thread pool");
             if is_late {
-                discard(job, Discarded::Late);
+                discard(work.job, Discarded::Late);
             } else {
-                self.run(priority, job, (slot, of_request), &mut native);
+                self.change_native_if_needed(&mut native, self.native_of(work.priority, of_request));
+                let is_watched = self.begin_watch(&work, (slot, of_request), thread);
+                self.run(work.priority, work.job, (slot, of_request));
+                if is_watched && self.lanes.lock().end_watch(slot).is_some_and(|watched| watched.is_demoted) {
+                    native = self.native[lane];
+                    self.change_native(native);
+                }
             }
             self.change_native_if_needed(&mut native, self.native[lane]);
         }
         self.lanes.lock().end_thread(slot);
+        PoolLock::notify_all(&self.watch_wake_up);
+    }
+
+    /// Begins the time of a request, if its lane has a limit. Whether it has one.
+    fn begin_watch(&self, work: &Work<J>, (slot, lane): (usize, usize), thread: Option<NativeThreadId>) -> bool {
+        let Some(times) = &self.execution_times else { return false };
+        let request = work.job.running();
+        let mut lanes = self.lanes.lock();
+        let Some(limit) = times.of_lane(lanes.lane_priority(lane)) else { return false };
+        let begun = Instant::now();
+        let watched = WatchedRequest {
+            adapter: work.adapter.clone(),
+            request,
+            thread,
+            priority: work.priority,
+            lane,
+            begun,
+            end: begun.checked_add(limit),
+            is_demoted: false,
+        };
+        let is_earlier = lanes.begin_watch(slot, watched);
+        drop(lanes);
+        if is_earlier {
+            PoolLock::notify_one(&self.watch_wake_up);
+        }
+        true
+    }
+
+    /// The native priority for a request of this lane.
+    fn native_of(&self, priority: Priority, lane: usize) -> NativePriority {
+        let of_lane = self.native[lane];
+        if self.idle_priority.is_some() { self.scheduling.to_native(priority).unwrap_or(of_lane) } else { of_lane }
     }
 
     /// The next request, and whether its deadline has passed; `None` ends the thread. A thread that is new or was
@@ -305,15 +370,8 @@ impl<J: Job> Shared<J> {
         }
     }
 
-    /// Runs a request at its priority. `native` is the thread's present priority.
-    fn run(&self, priority: Priority, job: J, (slot, lane): (usize, usize), native: &mut NativePriority) {
-        let lane_priority = self.native[lane];
-        let needed = if self.idle_priority.is_some() {
-            self.scheduling.to_native(priority).unwrap_or(lane_priority)
-        } else {
-            lane_priority
-        };
-        self.change_native_if_needed(native, needed);
+    /// Runs a request. The thread has its native priority already.
+    fn run(&self, priority: Priority, job: J, (slot, lane): (usize, usize)) {
         let before = current::replace(Some(priority));
         RUNNING.with(|running| running.set(Some((std::ptr::from_ref(self).addr(), lane))));
         if catch_unwind(AssertUnwindSafe(|| job.run(&PoolThread { release: &|| self.lanes.lock().release(slot) })))
@@ -324,7 +382,9 @@ impl<J: Job> Shared<J> {
         RUNNING.with(|running| running.set(None));
         current::replace(before);
     }
+}
 
+impl<J> Shared<J> {
     fn change_native_if_needed(&self, native: &mut NativePriority, needed: NativePriority) {
         if std::mem::replace(native, needed) != needed {
             self.change_native(needed);

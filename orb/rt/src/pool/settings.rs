@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use spandrel_giop::{CompletionStatus, SystemException};
 
+use super::execution::ExecutionTimes;
 use crate::Priority;
 
 /// The greatest number of threads of a pool.
@@ -59,6 +60,8 @@ pub struct PoolSettings {
     /// In a pool without lanes, the priority of threads while they run no request; during one they have its priority.
     /// `None` for a pool with lanes.
     pub idle_priority: Option<Priority>,
+    /// The declared times of requests; `None` (the default) has no request watched.
+    pub execution_times: Option<ExecutionTimes>,
 }
 
 impl PoolSettings {
@@ -72,6 +75,7 @@ impl PoolSettings {
             buffering: None,
             lifespan: DynamicLifespan::default(),
             idle_priority: None,
+            execution_times: None,
         }
     }
 
@@ -109,6 +113,9 @@ impl PoolSettings {
         if self.stack_octets != 0 && self.stack_octets < MIN_STACK {
             return Err(wrong(format!("a stack of {} octets is smaller than {MIN_STACK}", self.stack_octets)));
         }
+        if let Some(times) = &self.execution_times {
+            times.check(&self.lanes)?;
+        }
         if let Some((requests, octets)) = &mut self.buffering {
             if *requests > MAX_BUFFERED_REQUESTS {
                 return Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(|| {
@@ -128,7 +135,7 @@ impl PoolSettings {
     }
 }
 
-/// The threads and requests of one lane at a moment; the last four count since the creation.
+/// The threads and requests of one lane at a moment; the last five count since the creation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LaneStatistics {
     /// The priority of the lane.
@@ -149,4 +156,6 @@ pub struct LaneStatistics {
     pub late: u64,
     /// Requests that were refused because all threads were busy.
     pub refused: u64,
+    /// Requests that exceeded their declared time.
+    pub overruns: u64,
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_sync::time::Instant;
+use spandrel_server::RunningRequest;
+use spandrel_sync::{Arc, time::Instant};
 
 use crate::Priority;
 
@@ -27,6 +28,12 @@ pub trait Job: Send + 'static {
 
     /// Ends a request that was accepted and does not run.
     fn discard(self, reason: Discarded);
+
+    /// The request in the view of the thread that watches execution times; `None` (the default) for work that has no
+    /// operation and cannot be ended early.
+    fn running(&self) -> Option<Arc<dyn RunningRequest>> {
+        None
+    }
 }
 
 /// The thread of a pool that runs a request.
@@ -70,8 +77,10 @@ impl Discarded {
 }
 
 /// A request for a pool.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Work<J> {
+    /// The name of the adapter, for the reports of execution times; `None` for work of the program.
+    pub adapter: Option<Arc<str>>,
     /// The priority of the request.
     pub priority: Priority,
     /// The octets that it occupies while it waits.
@@ -86,7 +95,7 @@ impl<J> Work<J> {
     /// A request without a deadline.
     #[must_use]
     pub fn new(priority: Priority, octets: usize, job: J) -> Self {
-        Self { priority, octets, deadline: None, job }
+        Self { adapter: None, priority, octets, deadline: None, job }
     }
 }
 
@@ -125,7 +134,7 @@ impl RefusalReason {
 }
 
 /// A request that was not accepted.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Refused<J> {
     /// The reason of the refusal.
     pub reason: RefusalReason,

@@ -18,6 +18,8 @@ const BIND_PRIORITY_BAND: &str = "_bind_priority_band";
 
 /// Gives the requests of one adapter their priorities, and hands them to a pool.
 pub(super) struct LaneExecutor {
+    /// The name of the adapter, for the reports of execution times.
+    adapter: Arc<str>,
     model: Option<PriorityModelPolicy>,
     bands: Option<PriorityBandedConnectionPolicy>,
     /// The pool belongs to the program: an adapter does not keep it.
@@ -49,6 +51,7 @@ pub(super) struct Undo(Option<DeclaredPriority>);
 
 impl LaneExecutor {
     pub(super) fn new(
+        adapter: &str,
         model: Option<PriorityModelPolicy>,
         bands: Option<PriorityBandedConnectionPolicy>,
         pool: &Arc<ThreadPool<HandedOverRequest>>,
@@ -56,7 +59,7 @@ impl LaneExecutor {
     ) -> Self {
         let idle_priority = pool.idle_priority().unwrap_or(Priority::MIN);
         let (pool, declared) = (Arc::downgrade(pool), RwLock::default());
-        Self { model, bands, pool, idle_priority, transform, declared }
+        Self { adapter: adapter.into(), model, bands, pool, idle_priority, transform, declared }
     }
 
     pub(super) fn model(&self) -> Option<PriorityModelPolicy> {
@@ -179,7 +182,8 @@ impl RequestExecutor for LaneExecutor {
             (None, Ok(_)) => unreachable!("levels are not negative"),
         };
         let (octets, deadline) = (request.octets(), request.deadline());
-        if let Err(refused) = pool.submit(Work { priority, octets, deadline, job: request }) {
+        let adapter = Some(Arc::clone(&self.adapter));
+        if let Err(refused) = pool.submit(Work { adapter, priority, octets, deadline, job: request }) {
             refused.work.job.refuse(refused.reason.exception());
         }
     }

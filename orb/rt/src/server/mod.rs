@@ -16,7 +16,8 @@
 mod executor;
 mod rt_poa;
 
-use spandrel_server::HandedOverRequest;
+use spandrel_server::{HandedOverRequest, RunningRequest};
+use spandrel_sync::Arc;
 
 use crate::{Discarded, Job, PoolThread, RtOrb};
 
@@ -32,5 +33,9 @@ impl Job for HandedOverRequest {
 
     fn discard(self, reason: Discarded) {
         self.refuse(reason.exception());
+    }
+
+    fn running(&self) -> Option<Arc<dyn RunningRequest>> {
+        Some(HandedOverRequest::running(self))
     }
 }

@@ -276,7 +276,7 @@ fn executor(rt_orb: &RtServerOrb, name: &str, policies: &[Policy]) -> Result<Exe
         }
     }
     let (model, bands) = (model.map(|(_, policy)| *policy), bands.map(|(_, bands)| bands.clone()));
-    Ok(ExecutorPolicy(Arc::new(LaneExecutor::new(model, bands, &thread_pool, rt_orb.transform_slot()))))
+    Ok(ExecutorPolicy(Arc::new(LaneExecutor::new(name, model, bands, &thread_pool, rt_orb.transform_slot()))))
 }
 
 /// The policies for a new adapter.

@@ -1,6 +1,7 @@
 //! Priorities, octets, mutexes, thread pools, and adapters that use them.
 
 mod contexts;
+mod execution;
 mod pools;
 mod priorities;
 mod server;

@@ -3,16 +3,17 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, mpsc};
 use std::time::Duration;
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Limits, Wire};
 use spandrel_giop::component::TAG_POLICIES;
 use spandrel_giop::{
-    IiopProfile, Message, MessageType, ReplyHeader, ReplyStatus, RequestTemplate, ResponseFlags, ServiceContext,
-    SystemException, SystemExceptionKind, ids, minor,
+    CompletionStatus, IiopProfile, Message, MessageType, ReplyHeader, ReplyStatus, RequestTemplate, ResponseFlags,
+    ServiceContext, SystemException, SystemExceptionKind, ids, minor,
 };
 use spandrel_message::MessageBlock;
+use spandrel_orb::diagnostics::statistics::Event;
 use spandrel_orb::{Collocation, Concurrency, Endpoint, ObjectRef, Orb, Policy};
 use spandrel_poa::{Poa, PoaError, Servant};
 use spandrel_server::generated::{Facet, direct, offer};
@@ -25,8 +26,8 @@ use crate::policies::{
     PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy, ThreadpoolPolicy,
 };
 use crate::{
-    LaneSettings, LaneStatistics, LinearMapping, PoolSettings, Priority, PriorityTransform, RtCurrent, RtPoa,
-    RtPoaBuilder, RtServerOrb, Scheduling, SchedulingClass,
+    ExecutionTimes, LaneSettings, LaneStatistics, LinearMapping, Overrun, OverrunAction, PoolSettings, Priority,
+    PriorityTransform, RtCurrent, RtPoa, RtPoaBuilder, RtServerOrb, Scheduling, SchedulingClass,
 };
 
 const LONG: Duration = Duration::from_secs(60);
@@ -98,6 +99,13 @@ impl Servant for Sensor {
                 other.is_a(&format!("inside {name}"))?;
             }
             "panic" => panic!("intended"),
+            // Ends with an exception after the request was cancelled.
+            "cancelled" => {
+                let token = call.cancellation();
+                assert!(token.wait_timeout(LONG));
+                self.record(&format!("{:?}", token.reason()));
+                return Err(SystemException::unknown(0, CompletionStatus::Yes));
+            }
             _ => {}
         }
         call.reply(|_| Ok(()))
@@ -405,6 +413,44 @@ fn a_servant_that_panics_answers_its_client_and_keeps_its_thread() {
     assert_eq!(client.refusal().1, SystemExceptionKind::Unknown);
     client.send("note", "after", Some(1));
     client.replies(1);
+}
+
+#[test]
+fn a_servant_beyond_its_time_is_reported_and_its_client_answered_once_with_timeout() {
+    let (send, overruns) = mpsc::channel();
+    let times = ExecutionTimes::new(OverrunAction::Cancel)
+        .lane(priority(100), Duration::from_millis(20))
+        .observer(move |overrun: &Overrun| send.send(overrun.clone()).unwrap());
+    let lanes = PoolSettings::with_lanes(vec![lane(10, 1), lane(100, 2)]);
+    let server = Server::new(PoolSettings { execution_times: Some(times), ..lanes });
+    for mut client in server.clients() {
+        server.sensor.begun.lock().unwrap().clear();
+        *server.sensor.is_open.lock().unwrap() = false;
+        for operation in ["hold", "cancelled"] {
+            let sent = client.send(operation, "slow", Some(150));
+            let (id, exception) = client.reply();
+            let exception = exception.expect("an exception");
+            assert_eq!((id, exception.kind()), (sent, SystemExceptionKind::Timeout), "{operation}");
+            assert_eq!(exception.completed(), CompletionStatus::Maybe);
+            let overrun = overruns.recv_timeout(LONG).unwrap();
+            assert_eq!(overrun.adapter.as_deref(), Some("RootPOA/sensors"));
+            assert_eq!(overrun.operation.as_deref(), Some(operation));
+            assert_eq!((overrun.lane, overrun.priority), (priority(100), priority(150)));
+            assert!(overrun.is_cancelled && !overrun.is_demoted && overrun.elapsed >= overrun.limit, "{overrun}");
+        }
+        server.until_begun(3);
+        assert_eq!(server.sensor.begun()[2].0, "Some(TimeExceeded)");
+        // The first servant runs still, and the other lane does not notice.
+        wait_until("the thread of the second is idle", || server.lanes()[1].idle == 1);
+        let other = client.send("note", "other lane", Some(10));
+        assert_eq!(client.replies(1), [other]);
+        server.sensor.open();
+        wait_until("both threads are idle", || server.lanes()[1].idle == 2);
+        // Its reply and the exception of the other one are not sent.
+        let next = client.send("note", "next", Some(150));
+        assert_eq!(client.replies(1), [next]);
+    }
+    assert_eq!(server.orb.statistics().count(Event::CancelledByExecutor), server.lanes()[1].overruns);
 }
 
 #[test]

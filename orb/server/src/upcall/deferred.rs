@@ -347,6 +347,10 @@ impl DeferredCall {
 
     /// Ends the call. An error is sent as its reply, unless the call was answered before.
     pub fn end(self, outcome: Result<Replied, SystemException>) {
+        self.end_with(outcome);
+    }
+
+    pub(crate) fn end_with(&self, outcome: Result<Replied, SystemException>) {
         if let (Err(exception), false) = (outcome, self.is_over.swap(true, Ordering::SeqCst)) {
             self.fail(if self.passes_on { exception.passed_on() } else { exception });
         }
@@ -372,6 +376,32 @@ impl DeferredCall {
                 }));
             }
         }
+    }
+
+    /// Cancels the call for this reason and sends the exception through `origin`, while another thread answers it.
+    /// False, without an effect, if it was cancelled before.
+    pub(crate) fn end_early(
+        &self,
+        origin: &dyn RequestOrigin,
+        reason: CancelReason,
+        exception: &SystemException,
+    ) -> bool {
+        let OwnedRequest { message, response, deferred_slot, .. } = &self.request;
+        if origin.orb().is_copied() || self.is_cancelled() {
+            return false;
+        }
+        deferred_slot.cancellation.cancel(reason);
+        let mut arguments = origin.decoder(message);
+        let Ok(header) = RequestHeader::decode(&mut arguments) else { return false };
+        let request = ReceivedRequest::new(origin, message, &header).with_deferred_slot(deferred_slot);
+        // Interceptors and diagnostics see the servant's own outcome.
+        answer_exception(&RequestState { response: *response, ..RequestState::new(&request) }, exception);
+        true
+    }
+
+    /// Marks the call as answered, and sends nothing.
+    pub(crate) fn mark_over(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
     }
 
     /// Begins a held request at its start time: `run` runs it anew.

@@ -31,15 +31,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use spandrel_cdr::Encode;
 use spandrel_giop::{CompletionStatus, ReplyStatus, ResponseFlags, SystemException, SystemExceptionKind, minor};
 use spandrel_orb::{
-    SupportedInterfaces, Target,
+    CancelReason, SupportedInterfaces, Target,
     internal::{OBJECT_ID, UpcallScope},
 };
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 
 use super::{
     call::{ServerCall, apply_decision},
     deferred::DeferredCall,
-    executor::{HandedOverRequest, HandedOverWork, Placed, Placement, RequestExecutor, RequestToPlace},
+    executor::{HandedOverRequest, HandedOverWork, Placed, Placement, RequestExecutor, RequestToPlace, RunningRequest},
     interception,
     interface_definition::interface_definition,
     marshaled_reply::ReplySlot,
@@ -319,7 +322,7 @@ fn serve_in_executor(
     let deadline = call.request().deadline();
     let deadline = deadline.and_then(|deadline| deadline.answer.into_iter().chain(deadline.delivery).min());
     let (deferred, replied) = call.defer()?;
-    let work = Box::new(DeferredWork { deferred, adapter: Arc::clone(adapter) });
+    let work = Arc::new(DeferredWork { deferred, adapter: Arc::clone(adapter), is_replied: AtomicBool::new(false) });
     executor.submit(HandedOverRequest { level, octets, deadline, work });
     Ok(replied)
 }
@@ -328,19 +331,37 @@ fn serve_in_executor(
 struct DeferredWork {
     deferred: DeferredCall,
     adapter: Arc<dyn ObjectAdapter>,
+    /// Whether the reply of the servant, or that of another thread, was sent.
+    is_replied: AtomicBool,
+}
+
+impl RunningRequest for DeferredWork {
+    fn operation(&self) -> String {
+        self.deferred.operation()
+    }
+
+    fn end_early(&self, exception: &SystemException) -> bool {
+        if self.is_replied.swap(true, Ordering::SeqCst) {
+            return false;
+        }
+        // The claim is made above.
+        let is_replied = AtomicBool::new(false);
+        let origin = NotifyingOrigin { origin: self.deferred.origin(), before_reply: &|| {}, is_replied: &is_replied };
+        self.deferred.end_early(&origin, CancelReason::TimeExceeded, exception)
+    }
 }
 
 impl HandedOverWork for DeferredWork {
-    fn run(self: Box<Self>, before_reply: &(dyn Fn() + Sync)) {
-        let Self { deferred, adapter } = *self;
+    fn run(self: Arc<Self>, before_reply: &(dyn Fn() + Sync)) {
+        let Self { deferred, adapter, is_replied } = &*self;
         let orb = deferred.origin().orb().clone();
         if orb.is_copied() {
             return;
         }
         let _scope = UpcallScope::enter();
         let served = catch_unwind(AssertUnwindSafe(|| {
-            let origin = NotifyingOrigin { origin: deferred.origin(), before_reply };
-            deferred.answer_through(&origin, |call| serve_again(call, &adapter, Some(Box::new(Placed))))
+            let origin = NotifyingOrigin { origin: deferred.origin(), before_reply, is_replied };
+            deferred.answer_through(&origin, |call| serve_again(call, adapter, Some(Box::new(Placed))))
         }));
         let outcome = served.unwrap_or_else(|panic| {
             let exception = panicked(&deferred.operation(), &*panic);
@@ -349,14 +370,18 @@ impl HandedOverWork for DeferredWork {
             Err(exception)
         });
         before_reply();
-        deferred.end(outcome);
+        // An exception has not been sent yet.
+        if outcome.is_err() && is_replied.swap(true, Ordering::SeqCst) {
+            return deferred.mark_over();
+        }
+        deferred.end_with(outcome);
     }
 
-    fn refuse(self: Box<Self>, exception: SystemException) {
+    fn refuse(self: Arc<Self>, exception: SystemException) {
         if exception.kind() == SystemExceptionKind::Timeout {
             self.deferred.origin().orb().statistics().refused_expired();
         }
-        self.deferred.end(Err(exception));
+        self.deferred.end_with(Err(exception));
     }
 }
 

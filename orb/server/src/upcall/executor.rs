@@ -2,7 +2,7 @@
 //!
 //! | part | crate | knows | never knows |
 //! | --- | --- | --- | --- |
-//! | [`RequestExecutor`], [`HandedOverRequest`] | this one | requests, their octets and deadlines | priorities, lanes, pools of threads |
+//! | [`RequestExecutor`], [`HandedOverRequest`], [`RunningRequest`] | this one | requests, their octets and deadlines | priorities, lanes, pools of threads |
 //! | the policy that names an executor | `spandrel-poa` | which adapter has one, and that it excludes other thread policies | the same |
 //! | an executor, such as the lanes of `spandrel-rt` | any above | service contexts and object ids, and from them a *level* | connections, adapters, servants |
 //!
@@ -22,6 +22,9 @@
 //! A request that waits for its adapter (a holding manager, a servant that is being incarnated) is resolved anew after
 //! the wait and comes back to step 1. So an executor's thread never waits for an adapter.
 //!
+//! While the servant runs, another thread of the executor may end the request by [`RunningRequest::end_early`]: the
+//! first of the two that has a reply sends it.
+//!
 //! Asynchronous servants leave the executor's thread at once: an executor may refuse them when they are activated
 //! ([`RequestExecutor::check_servant`]).
 //!
@@ -33,7 +36,7 @@ use std::fmt;
 
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{ServiceContexts, SystemException};
-use spandrel_sync::time::Instant;
+use spandrel_sync::{Arc, time::Instant};
 
 use super::servant::Servant;
 
@@ -100,16 +103,29 @@ pub struct HandedOverRequest {
     pub(crate) level: u32,
     pub(crate) octets: usize,
     pub(crate) deadline: Option<Instant>,
-    pub(crate) work: Box<dyn HandedOverWork>,
+    pub(crate) work: Arc<dyn HandedOverWork>,
 }
 
-/// The parts of a handed-over request that lead to its servant.
-pub(crate) trait HandedOverWork: Send {
+/// The parts of a handed-over request that lead to its servant. It ends when the last reference to it is dropped.
+pub(crate) trait HandedOverWork: RunningRequest {
     /// Runs the servant in the calling thread and sends the reply. `before_reply` is called just before.
-    fn run(self: Box<Self>, before_reply: &(dyn Fn() + Sync));
+    fn run(self: Arc<Self>, before_reply: &(dyn Fn() + Sync));
 
     /// Sends this exception as the reply.
-    fn refuse(self: Box<Self>, exception: SystemException);
+    fn refuse(self: Arc<Self>, exception: SystemException);
+}
+
+/// A handed-over request in the view of other threads than the one that runs it.
+pub trait RunningRequest: Send + Sync {
+    /// The name of the operation.
+    fn operation(&self) -> String;
+
+    /// Replies with this exception while the servant runs, and cancels the request
+    /// ([`TimeExceeded`](spandrel_orb::CancelReason::TimeExceeded)). The servant goes on: it can see the cancellation by
+    /// its token. Its own outcome is dropped; interceptors see that outcome, and not this exception.
+    ///
+    /// Returns false, without an effect, if the reply was sent before or the client does not need it any more.
+    fn end_early(&self, exception: &SystemException) -> bool;
 }
 
 impl HandedOverRequest {
@@ -138,6 +154,12 @@ impl HandedOverRequest {
     /// that the client's next request may find the thread free.
     pub fn run(self, before_reply: &(dyn Fn() + Sync)) {
         self.work.run(before_reply);
+    }
+
+    /// The request in the view of another thread, which may end it while it runs.
+    #[must_use]
+    pub fn running(&self) -> Arc<dyn RunningRequest> {
+        Arc::clone(&self.work) as _
     }
 
     /// Ends the request with this exception.

@@ -34,6 +34,8 @@ pub enum CancelReason {
     ConnectionLost = 3,
     /// The ORB was shut down, and its time for waiting has passed.
     ShuttingDown = 4,
+    /// The servant took longer than the executor of its adapter allows, and the client has an exception for that.
+    TimeExceeded = 5,
 }
 
 impl fmt::Display for CancelReason {
@@ -43,6 +45,7 @@ impl fmt::Display for CancelReason {
             Self::DeadlineElapsed => "the client's deadline has passed",
             Self::ConnectionLost => "the client's connection is lost",
             Self::ShuttingDown => "the ORB shuts down",
+            Self::TimeExceeded => "the servant has exceeded its time",
         })
     }
 }
@@ -152,6 +155,7 @@ impl CancellationSource {
                 CancelReason::DeadlineElapsed => Event::CancelledByDeadline,
                 CancelReason::ConnectionLost => Event::CancelledByLoss,
                 CancelReason::ShuttingDown => Event::CancelledByShutdown,
+                CancelReason::TimeExceeded => Event::CancelledByExecutor,
             });
         }
         // A waiter has checked the state before this lock was taken, or checks it after the lock is released.
@@ -193,6 +197,7 @@ impl CancellationSource {
             2 => Some(CancelReason::DeadlineElapsed),
             3 => Some(CancelReason::ConnectionLost),
             4 => Some(CancelReason::ShuttingDown),
+            5 => Some(CancelReason::TimeExceeded),
             _ => None,
         }
     }

@@ -197,6 +197,7 @@ events! {
         CancelledByDeadline cancelled_by_deadline r#"reason="deadline""# "The deadline of a request that ran has passed.";
         CancelledByLoss cancelled_by_loss r#"reason="connection_lost""# "The connection of a request that ran is lost.";
         CancelledByShutdown cancelled_by_shutdown r#"reason="shutdown""# "The ORB ends while a request ran.";
+        CancelledByExecutor cancelled_by_executor r#"reason="time_exceeded""# "A servant has exceeded the time that its adapter's executor allows.";
     }
     "spandrel_requests_refused_total" "Requests that were refused, by the limit." {
         RefusedQueueFull refused_queue_full r#"limit="queue""# "A request was refused: the queue in front of the servants is full.";

@@ -1,0 +1,169 @@
+//! Declared times of requests in thread pools.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use spandrel_giop::SystemExceptionKind;
+use spandrel_sync::Arc;
+use spandrel_test_support::wait_until;
+
+use crate::{
+    BoxedJob, ExecutionTimes, LaneSettings, LinearMapping, Overrun, OverrunAction, PoolSettings, Priority, Scheduling,
+    SchedulingClass, ThreadPool, Work,
+};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn priority(number: i16) -> Priority {
+    Priority::new(number).unwrap()
+}
+
+fn lanes() -> PoolSettings {
+    let lane = |number| LaneSettings { priority: priority(number), static_threads: 1, dynamic_threads: 0 };
+    // The linear mapping: 0 is 1, 670 is 3.
+    PoolSettings { buffering: Some((64, 0)), ..PoolSettings::with_lanes(vec![lane(0), lane(670)]) }
+}
+
+fn scheduling(class: SchedulingClass) -> Scheduling {
+    Scheduling::new(class, Arc::new(LinearMapping))
+}
+
+/// Times whose observer sends each overrun.
+fn observed(times: ExecutionTimes) -> (ExecutionTimes, mpsc::Receiver<Overrun>) {
+    let (send, overruns) = mpsc::channel();
+    (times.observer(move |overrun: &Overrun| send.send(overrun.clone()).unwrap()), overruns)
+}
+
+fn submit(pool: &ThreadPool<BoxedJob>, number: i16, job: impl FnOnce() + Send + 'static) {
+    let job = move |discarded| {
+        assert_eq!(discarded, None);
+        job();
+    };
+    pool.submit(Work::new(priority(number), 0, Box::new(job))).unwrap();
+}
+
+#[test]
+fn a_request_that_exceeds_its_time_is_reported_once_and_others_are_not() {
+    let times = ExecutionTimes::new(OverrunAction::Report).lane(priority(670), Duration::from_millis(20));
+    let (times, overruns) = observed(times);
+    let settings = PoolSettings { execution_times: Some(times), ..lanes() };
+    let pool = ThreadPool::<BoxedJob>::new(settings, scheduling(SchedulingClass::Unchanged)).unwrap();
+    let (end, ended) = mpsc::channel::<()>();
+    submit(&pool, 0, || std::thread::sleep(Duration::from_millis(60))); // its lane has no limit
+    submit(&pool, 700, move || _ = ended.recv());
+    let overrun = overruns.recv_timeout(LONG).unwrap();
+    assert!(overrun.elapsed >= overrun.limit, "{overrun:?}");
+    assert_eq!(
+        (overrun.priority, overrun.lane, overrun.limit),
+        (priority(700), priority(670), Duration::from_millis(20))
+    );
+    assert_eq!(
+        (overrun.adapter, overrun.operation, overrun.is_demoted, overrun.is_cancelled),
+        (None, None, false, false)
+    );
+    drop(end);
+    wait_until("the threads are idle", || pool.statistics().iter().all(|lane| lane.idle == 1));
+    assert_eq!(pool.statistics().iter().map(|lane| lane.overruns).collect::<Vec<_>>(), [0, 1]);
+    drop(pool);
+    // The watching thread ends with the pool, and its observer with it.
+    assert_eq!(overruns.recv_timeout(LONG).unwrap_err(), mpsc::RecvTimeoutError::Disconnected);
+}
+
+#[test]
+fn an_observer_that_panics_costs_no_watching_thread() {
+    let (send, overruns) = mpsc::channel();
+    let observer = move |_: &Overrun| {
+        send.send(()).unwrap();
+        panic!("intended");
+    };
+    let times = ExecutionTimes::new(OverrunAction::Report).all_lanes(Duration::from_millis(1)).observer(observer);
+    let settings = PoolSettings { execution_times: Some(times), ..lanes() };
+    let pool = ThreadPool::<BoxedJob>::new(settings, scheduling(SchedulingClass::Unchanged)).unwrap();
+    for _ in 0..2 {
+        let (end, ended) = mpsc::channel::<()>();
+        submit(&pool, 0, move || _ = ended.recv());
+        overruns.recv_timeout(LONG).unwrap();
+        drop(end);
+    }
+}
+
+#[test]
+fn times_of_zero_and_of_lanes_that_do_not_exist_are_refused() {
+    let times = || ExecutionTimes::new(OverrunAction::Report);
+    let second = Duration::from_secs(1);
+    for wrong in [times().all_lanes(Duration::ZERO), times().all_lanes(second).lane(priority(671), second)] {
+        let settings = PoolSettings { execution_times: Some(wrong), ..lanes() };
+        let refused = ThreadPool::<BoxedJob>::new(settings, scheduling(SchedulingClass::Unchanged)).unwrap_err();
+        assert_eq!(refused.kind(), SystemExceptionKind::BadParam);
+    }
+}
+
+/// The longest time between the end of a request's time and the demotion of its thread.
+#[cfg(target_os = "linux")]
+const DEMOTION: Duration = Duration::from_millis(10);
+
+/// All threads of the pool have one processor. Without the demotion, no request of the low lane would begin before the
+/// servant of the high lane ends by itself, after `SPIN`.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_servant_that_spins_is_demoted_and_the_lower_lane_keeps_its_deadlines() {
+    use spandrel_sync::{Priority as ThreadPriority, ThreadManager, ThreadOptions, allowed_cpus, current_priority};
+
+    const SPIN: Duration = Duration::from_secs(5);
+    const LIMIT: Duration = Duration::from_millis(5);
+    /// For a request of the low lane: above the limit and the demotion, and far below `SPIN`.
+    const DEADLINE: Duration = Duration::from_secs(1);
+
+    let scheduling = scheduling(SchedulingClass::Fifo);
+    if scheduling.class() != SchedulingClass::Fifo {
+        println!("not shown: SCHED_FIFO is not permitted here, {} is used", scheduling.class());
+        return;
+    }
+    let (times, overruns) = observed(ExecutionTimes::new(OverrunAction::Demote).lane(priority(670), LIMIT));
+    let settings = PoolSettings { execution_times: Some(times), ..lanes() };
+    let (send, pool) = mpsc::channel();
+    let manager = ThreadManager::new();
+    let options = ThreadOptions::named("creator").affinity([allowed_cpus().unwrap()[0]]);
+    // The threads of the pool have the processor of the one that creates it.
+    manager
+        .spawn(options, move |_| send.send(ThreadPool::<BoxedJob>::new(settings, scheduling).unwrap()).unwrap())
+        .unwrap();
+    let pool = pool.recv_timeout(LONG).unwrap();
+
+    let mut shortest = Duration::MAX;
+    for round in 1..=5 {
+        let (send, begun) = mpsc::channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (has_ended, demoted) = (Arc::clone(&is_over), send.clone());
+        submit(&pool, 670, move || {
+            let start = Instant::now();
+            send.send(start.elapsed()).unwrap();
+            while start.elapsed() < SPIN && !has_ended.load(SeqCst) {
+                if current_priority().unwrap() != ThreadPriority::Fifo(3) {
+                    demoted.send(start.elapsed()).unwrap();
+                    while start.elapsed() < SPIN && !has_ended.load(SeqCst) {}
+                }
+            }
+        });
+        begun.recv_timeout(LONG).unwrap();
+        let (send, low) = mpsc::channel();
+        for _ in 0..20 {
+            let (send, submitted) = (send.clone(), Instant::now());
+            submit(&pool, 0, move || send.send(submitted.elapsed()).unwrap());
+            let waited = low.recv_timeout(LONG).unwrap();
+            assert!(waited < DEADLINE, "a request of the low lane waited for {waited:?}");
+        }
+        shortest = shortest.min(begun.recv_timeout(LONG).unwrap().saturating_sub(LIMIT));
+        assert!(!is_over.swap(true, SeqCst), "the servant spins still");
+        let overrun = overruns.recv_timeout(LONG).unwrap();
+        assert!(overrun.is_demoted && !overrun.is_cancelled && overrun.elapsed >= LIMIT, "{overrun}");
+        // The next request of the high lane has the native priority again.
+        let (send, native) = mpsc::channel();
+        submit(&pool, 670, move || send.send(current_priority().unwrap()).unwrap());
+        assert_eq!(native.recv_timeout(LONG).unwrap(), ThreadPriority::Fifo(3));
+        assert_eq!(pool.statistics()[1].overruns, round);
+    }
+    // The shortest of five: other programs may have both processors for longer.
+    assert!(shortest <= DEMOTION, "demoted {shortest:?} after the end of its time");
+}
