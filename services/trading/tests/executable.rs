@@ -103,6 +103,11 @@ fn acknowledged_changes_survive_kill_9_under_load() {
         assert!(wrong.is_empty(), "{wrong:?}");
         expected = present;
         uncertain.clear();
+        // One reply has all offers of the next rounds.
+        if expected.len() > 2_000 {
+            lookup.register_if().unwrap().unwrap().withdraw_using_constraint("T", "").unwrap();
+            expected.clear();
+        }
         if round < rounds {
             let register = lookup.register_if().unwrap().unwrap();
             let acknowledged = AtomicUsize::new(0);

@@ -20,7 +20,7 @@ use crate::peer::Peer;
 
 mod capture;
 mod certificates;
-mod jacorb;
+pub(crate) mod jacorb;
 mod packets;
 mod pairing;
 mod pairings;

@@ -1,5 +1,5 @@
-//! The naming service and the interface repository against Java's ORBs, the former also started by the activator; the end
-//! of naming service and activator at many instants; and the naming service over etcd.
+//! The naming service, the interface repository and the trading service against Java's ORBs, the first also started by the
+//! activator; the end of the services at many instants; and the naming service over etcd.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use xtask::profile::build_as_for_tests;
 use xtask::workspace;
 
 use crate::bounded::Bounded;
+use crate::interop::jacorb;
 use crate::packages;
 
 /// The time that a program may take to start.
@@ -32,7 +33,7 @@ const GLASSFISH: JavaOrb = JavaOrb { profile: "glassfish", package: "com.sun.cor
 /// offers, the event service while they create channels, a trader of a ring, and the activator while servers start.
 pub(crate) fn run(kills: u32) -> Result<()> {
     packages::require(packages::JACORB)?;
-    let programs = ["spandrel", "spandrel-naming", "spandrel-activator", "spandrel-repository"];
+    let programs = ["spandrel", "spandrel-naming", "spandrel-activator", "spandrel-repository", "spandrel-trading"];
     workspace::run(&mut build_as_for_tests(&programs))?;
     for orb in [&JACORB, &GLASSFISH] {
         orb.build()?;
@@ -40,6 +41,7 @@ pub(crate) fn run(kills: u32) -> Result<()> {
     }
     call_activated()?;
     call_repository()?;
+    call_trader()?;
     call_jacorb()?;
     let survive = "acknowledged_changes_survive_kill_9_under_load";
     for (service, package, program, test) in [
@@ -238,6 +240,20 @@ fn call_repository() -> Result<()> {
     let mut client = JACORB.java();
     client.arg(format!("-DORBInitRef.InterfaceRepository={url}"));
     run_client(client.args(["RepositoryClient", &account]), 9)
+}
+
+/// Runs JacORB's stubs of the trading service against ours, whose linked trader is in the client.
+fn call_trader() -> Result<()> {
+    jacorb::build()?;
+    let data = workspace::target().join("services/trading");
+    let mut command = Command::new(workspace::target().join("debug/spandrel-trading"));
+    command.arg("--transient").arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
+    let service = Bounded::start("spandrel-trading", &mut command)?;
+    let ready = service.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
+    let url =
+        ready.strip_prefix("ready: TradingService ").with_context(|| format!("not ready: {}", service.stderr()))?;
+    println!("-- the client of jacorb against our trading service");
+    run_client(jacorb::command().args(["trading", "--call", url]), 10)
 }
 
 /// Runs a client, and counts the cases that passed: so many at least.

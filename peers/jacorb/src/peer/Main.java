@@ -35,6 +35,8 @@ public final class Main {
                 return options.serves ? CallbackSides.serve(options) : CallbackSides.call(options);
             case "names":
                 return Names.call(options);
+            case "trading":
+                return Trading.call(options);
             default:
                 System.err.println("not a role: " + options.role);
                 return 2;

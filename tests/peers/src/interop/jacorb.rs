@@ -13,7 +13,8 @@ use xtask::workspace;
 pub(crate) fn build() -> Result<()> {
     let out = workspace::jacorb();
     let stamp = out.join("built");
-    let sources = ["peers/jacorb", "tests/interop/idl", "tools/lab/idl"].map(|folder| workspace::root().join(folder));
+    let sources = ["peers/jacorb", "tests/interop/idl", "tools/lab/idl", "orb/cos/idl"]
+        .map(|folder| workspace::root().join(folder));
     let newest = sources.iter().map(|folder| newest(folder)).collect::<Result<Vec<_>>>()?.into_iter().max();
     if fs::metadata(&stamp).and_then(|stamp| stamp.modified()).is_ok_and(|built| newest.is_none_or(|it| it < built)) {
         return Ok(());
@@ -44,7 +45,7 @@ fn newest(folder: &Path) -> Result<SystemTime> {
 
 /// A Java VM with the programs, without the arguments that choose the role. Its settings suit programs that
 /// run for seconds.
-pub(super) fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut classes = workspace::jacorb().join("classes").into_os_string();
     classes.push(":");
     classes.push(workspace::jacorb().join("lib/*"));
