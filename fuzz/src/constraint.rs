@@ -1,11 +1,11 @@
-//! Texts as constraints and preferences: no panic, and the text form of a tree parses to an equal tree.
+//! Texts as constraints of both languages and preferences: no panic, and the text form of a tree parses to an equal tree.
 
 use std::collections::BTreeMap;
 
 use spandrel_constraint::{Constraint, Limits, Preference, SimpleType, UnknownTypes, Value, ValueType};
 
 /// The text form of a tree may be longer than its text, and has no more parentheses.
-const LIMITS: Limits = Limits { length: usize::MAX, nesting: 64, steps: 100_000 };
+const LIMITS: Limits = Limits { length: usize::MAX, nesting: 64, steps: 100_000, parts: 32 };
 
 pub fn run(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
@@ -30,6 +30,11 @@ pub fn run(input: &[u8]) {
         if constraint.check(&types).is_ok() && is_match.is_ok() {
             constraint.check(&UnknownTypes).expect("fewer types are known");
         }
+    }
+    if let Ok(constraint) = Constraint::parse_extended(&text, LIMITS) {
+        let again = Constraint::parse_extended(&constraint.to_string(), LIMITS);
+        assert_eq!(again.as_ref(), Ok(&constraint));
+        _ = constraint.matches(&BTreeMap::from([("$", Value::Integer(4)), ("$a", Value::from("band"))]));
     }
     if let Ok(preference) = Preference::parse(&text, LIMITS) {
         let again = Preference::parse(&preference.to_string(), LIMITS);

@@ -108,7 +108,7 @@ fn type_of<T: PropertyTypes + ?Sized>(
                 .try_for_each(|(operator, operand)| require(operand, SimpleType::Number, operator.symbol(), types))?;
             simple(SimpleType::Number)
         }
-        Expression::Exist(_) => simple(SimpleType::Boolean),
+        Expression::Exist(_) | Expression::Default(_) => simple(SimpleType::Boolean),
         Expression::Property(name) => Ok(types.value_type(name)),
         Expression::Literal(value) => Ok(Value::value_type(value)),
     }

@@ -6,6 +6,7 @@ use crate::check::{self, PropertyTypes};
 use crate::error::{ConstraintError, EvaluationError};
 use crate::evaluate::Evaluation;
 use crate::expression::Expression;
+use crate::lexer::Dialect;
 use crate::limits::Limits;
 use crate::parser::Parser;
 use crate::value::{Properties, SimpleType};
@@ -24,7 +25,19 @@ impl Constraint {
     /// # Errors
     /// A text that violates the grammar, or exceeds its length or nesting.
     pub fn parse(text: &str, limits: Limits) -> Result<Self, ConstraintError> {
-        let mut parser = Parser::new(text, &limits)?;
+        Self::parse_dialect(text, limits, Dialect::Trading)
+    }
+
+    /// Parses a constraint of the extended language, which filters events: the names are those of their components.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse), and a component name with too many parts.
+    pub fn parse_extended(text: &str, limits: Limits) -> Result<Self, ConstraintError> {
+        Self::parse_dialect(text, limits, Dialect::Extended { parts: limits.parts })
+    }
+
+    fn parse_dialect(text: &str, limits: Limits, dialect: Dialect) -> Result<Self, ConstraintError> {
+        let mut parser = Parser::new(text, &limits, dialect)?;
         let expression = if parser.is_at_end() { None } else { Some(parser.whole_expression()?) };
         Ok(Self { expression, steps: limits.steps })
     }
@@ -49,8 +62,24 @@ impl Constraint {
     /// # Errors
     /// An expression without a value, for which the offer does not match; more steps than the limit.
     pub fn matches(&self, properties: &(impl Properties + ?Sized)) -> Result<bool, EvaluationError> {
+        let mut steps = self.steps;
+        self.matches_within(properties, &mut steps)
+    }
+
+    /// As [`matches`](Self::matches), with the steps that are left to several constraints in place of the limit.
+    ///
+    /// # Errors
+    /// As [`matches`](Self::matches).
+    pub fn matches_within(
+        &self,
+        properties: &(impl Properties + ?Sized),
+        steps: &mut u64,
+    ) -> Result<bool, EvaluationError> {
         let Some(expression) = &self.expression else { return Ok(true) };
-        Evaluation::new(properties, self.steps).boolean(expression, "a constraint")
+        let mut evaluation = Evaluation::new(properties, *steps);
+        let is_match = evaluation.boolean(expression, "a constraint");
+        *steps = evaluation.remaining();
+        is_match
     }
 }
 

@@ -21,6 +21,11 @@ impl<'v, P: Properties + ?Sized> Evaluation<'v, P> {
         Self { properties, remaining: steps, bound: steps }
     }
 
+    /// The steps that are left.
+    pub(crate) fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
     /// The value of an expression that is a boolean. `user` is the operator of which it is an operand.
     pub(crate) fn boolean(&mut self, expression: &'v Expression, user: &'static str) -> Result<bool, EvaluationError> {
         match self.value(expression)? {
@@ -90,6 +95,7 @@ impl<'v, P: Properties + ?Sized> Evaluation<'v, P> {
                 product.into()
             }
             Expression::Exist(name) => Value::Boolean(self.properties.exists(name)),
+            Expression::Default(name) => Value::Boolean(self.properties.is_default(name)),
             Expression::Property(name) => self.property(name)?,
             Expression::Literal(value) => value.borrowed(),
         })

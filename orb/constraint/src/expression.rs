@@ -126,6 +126,8 @@ pub enum Expression {
     Not(Box<Expression>),
     /// Whether the property with this name has a value.
     Exist(String),
+    /// Whether the union with this component name has its default member (extended language).
+    Default(String),
     /// The value of the property with this name.
     Property(String),
     /// A number with its sign, a string, TRUE or FALSE.
@@ -144,7 +146,7 @@ impl Expression {
             Self::Sum { .. } => 5,
             Self::Product { .. } => 6,
             Self::Not(_) => 7,
-            Self::Exist(_) | Self::Property(_) | Self::Literal(_) => 8,
+            Self::Exist(_) | Self::Default(_) | Self::Property(_) | Self::Literal(_) => 8,
         }
     }
 
@@ -202,6 +204,7 @@ impl fmt::Display for Expression {
                 operand.write_operand(f, 8)
             }
             Self::Exist(name) => write!(f, "exist {name}"),
+            Self::Default(name) => write!(f, "default {name}"),
             Self::Property(name) => f.write_str(name),
             Self::Literal(value) => write_literal(f, value),
         }

@@ -1,7 +1,9 @@
 //! The words of a text (B.3).
 
+use crate::component::{Scan, is_letter};
 use crate::error::ConstraintError;
 use crate::expression::Comparison;
+use crate::limits::Limit;
 
 /// The most characters of a text in an error.
 const SHOWN: usize = 40;
@@ -19,6 +21,10 @@ pub(crate) enum Token {
     Not,
     Exist,
     In,
+    /// `default`, in the extended language alone.
+    Default,
+    /// The name of a component of an event, with its `$`.
+    Component(String),
     Tilde,
     Plus,
     Minus,
@@ -30,17 +36,31 @@ pub(crate) enum Token {
     End,
 }
 
+/// The languages, which differ in their operands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Dialect {
+    /// That of the trading service: names are those of properties.
+    Trading,
+    /// That of the notification service: `$` begins the name of a component, of at most this many parts.
+    Extended { parts: usize },
+}
+
 /// Divides a text into tokens.
 #[derive(Debug)]
 pub(crate) struct Lexer<'t> {
     text: &'t str,
+    dialect: Dialect,
     /// The position behind the last token.
     at: usize,
 }
 
 impl<'t> Lexer<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, at: 0 }
+    pub(crate) fn new(text: &'t str, dialect: Dialect) -> Self {
+        Self { text, dialect, at: 0 }
+    }
+
+    pub(crate) fn is_extended(&self) -> bool {
+        self.dialect != Dialect::Trading
     }
 
     /// The next token, and its position.
@@ -52,6 +72,14 @@ impl<'t> Lexer<'t> {
         let token = match first {
             '\'' => self.text_literal()?,
             '.' | '0'..='9' => self.number()?,
+            '$' if self.is_extended() => self.component()?,
+            '\\' if self.is_extended() => {
+                self.take("\\");
+                match self.rest().starts_with(is_letter) {
+                    true => Token::Name(self.identifier().to_owned()),
+                    false => return Err(self.syntax(at, "a name behind the backslash")),
+                }
+            }
             _ if is_letter(first) => self.word(),
             _ => self.operator().ok_or_else(|| self.syntax(at, "an operator or an operand"))?,
         };
@@ -103,8 +131,35 @@ impl<'t> Lexer<'t> {
         operators.into_iter().find(|(symbol, _)| self.take(symbol)).map(|(_, token)| token)
     }
 
+    fn identifier(&mut self) -> &'t str {
+        self.take_while(|character| is_letter(character) || character.is_ascii_digit() || character == '_')
+    }
+
+    /// The name of a component, as the text has it.
+    fn component(&mut self) -> Result<Token, ConstraintError> {
+        let start = self.at;
+        self.take("$");
+        let bound = match self.dialect {
+            Dialect::Trading => 0,
+            Dialect::Extended { parts } => parts,
+        };
+        let mut scan = Scan { rest: self.rest(), is_first: true };
+        for nth in 0.. {
+            let part = scan.part();
+            self.at = self.text.len() - scan.rest.len();
+            match part {
+                Ok(None) => break,
+                Ok(Some(_)) if nth == bound => return Err(Limit::Parts(bound).into()),
+                Ok(Some(_)) => {}
+                Err(expected) => return Err(self.syntax(self.at, expected)),
+            }
+        }
+        Ok(Token::Component(self.text[start..self.at].to_owned()))
+    }
+
     fn word(&mut self) -> Token {
-        match self.take_while(|character| is_letter(character) || character.is_ascii_digit() || character == '_') {
+        match self.identifier() {
+            "default" if self.is_extended() => Token::Default,
             "and" => Token::And,
             "or" => Token::Or,
             "not" => Token::Not,
@@ -170,10 +225,4 @@ impl<'t> Lexer<'t> {
 
 fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
-}
-
-/// Whether a character is a letter of ISO 8859-1, as in IDL names.
-fn is_letter(character: char) -> bool {
-    character.is_ascii_alphabetic()
-        || matches!(character, '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}' | '\u{f8}'..='\u{ff}')
 }

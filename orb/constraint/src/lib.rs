@@ -1,5 +1,5 @@
 //! The standard constraint and preference languages of the OMG's trading service (Trading Object Service 1.0,
-//! Appendix B).
+//! Appendix B), and the extension of its constraints for filters of events.
 //!
 //! A [`Constraint`] selects offers by their properties, and a [`Preference`] orders those that were selected:
 //!
@@ -69,19 +69,38 @@
 //!
 //! # The extended language
 //!
-//! The filters of the notification service use an extension of this language (Notification Service 1.1, 2.4). It differs
-//! in the operands alone; trees, types, operators, evaluation and limits are those of this crate:
+//! The filters of the notification service use an extension of this language (Notification Service 1.1, 2.4), which
+//! [`Constraint::parse_extended`] parses. It differs in the operands alone; trees, types, operators, evaluation and limits
+//! are the same:
 //!
-//! - Component names in place of properties: `$`, `$.header.x`, `$name`, `$a.b`, `$a[2]`, `$a(name)`, unions' `$a.(tag)`
-//!   and the special parts `_length`, `_d`, `_type_id`, `_repos_id`. They are factors, and operands of `exist` and `in`.
-//!   [`Properties::value`] receives a component name as its text, so evaluation does not change.
-//! - A single name is a constant of an enumeration, compared by the type of the other operand.
-//! - `default` before a component name tells whether a union has its default member.
+//! ```text
+//! factor      : "(" or ")" | ( "exist" | "default" ) component | [ "+" | "-" ] ( component | number )
+//!             | enumerator | string | "TRUE" | "FALSE"
+//! component   : "$" [ name ] { "." ( name | digits | "(" [ label ] ")" | special ) | "[" digits "]" | "(" name ")" }
+//! special     : "_length" | "_d" | "_type_id" | "_repos_id"
+//! label       : [ "+" | "-" ] digits | string
+//! ```
 //!
-//! The parser's `factor` and `name` and the lexer's `$`, `[`, `]` and `.` are where a dialect differs.
+//! - [`Properties::value`] receives a component name as its text, which [`component_parts`] divides. A component name has no
+//!   spaces. `in` has a component as its right operand.
+//! - An enumerator is a name without `$`, and has the value of a text with the same characters.
+//! - `default` tells whether a union has its default member ([`Properties::is_default`]).
+//! - A backslash before a name takes a keyword's meaning away.
+//!
+//! ```
+//! use std::collections::HashMap;
+//!
+//! use spandrel_constraint::{Constraint, Limits, Value};
+//!
+//! let constraint = Constraint::parse_extended("$.state == closed and $pressure > 3.5", Limits::default())?;
+//! let event = HashMap::from([("$.state", Value::from("closed")), ("$pressure", Value::Integer(4))]);
+//! assert!(constraint.matches(&event)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod check;
+mod component;
 mod constraint;
 mod error;
 mod evaluate;
@@ -94,6 +113,7 @@ mod preference;
 mod value;
 
 pub use check::{PropertyTypes, UnknownTypes};
+pub use component::{ComponentPart, UnionLabel, component_parts};
 pub use constraint::Constraint;
 pub use error::{ConstraintError, EvaluationError, TypeMismatch};
 pub use expression::{Comparison, Expression, ProductOperator, SumOperator};

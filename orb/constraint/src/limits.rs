@@ -10,11 +10,13 @@ pub struct Limits {
     /// The steps of one evaluation (default 1,000,000): one for each operator and operand, each element of a sequence,
     /// and each octet of compared and searched texts.
     pub steps: u64,
+    /// The parts of a component name of the extended language (default 32): `$.a[1].b` has three.
+    pub parts: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { length: 65_536, nesting: 64, steps: 1_000_000 }
+        Self { length: 65_536, nesting: 64, steps: 1_000_000, parts: 32 }
     }
 }
 
@@ -28,6 +30,9 @@ pub enum Limit {
     /// Too many parentheses are open at once.
     #[error("more than {0} parentheses are open at once (limit of nesting)")]
     Nesting(usize),
+    /// A component name has too many parts.
+    #[error("a component name has more than {0} parts (limit of parts)")]
+    Parts(usize),
     /// The evaluation takes too long.
     #[error("the evaluation takes more than {0} steps (limit of steps)")]
     Steps(u64),

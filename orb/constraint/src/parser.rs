@@ -4,7 +4,7 @@ use std::mem;
 
 use crate::error::ConstraintError;
 use crate::expression::{Expression, ProductOperator, SumOperator};
-use crate::lexer::{Lexer, Token};
+use crate::lexer::{Dialect, Lexer, Token};
 use crate::limits::{Limit, Limits};
 use crate::value::Value;
 
@@ -21,11 +21,11 @@ pub(crate) struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    pub(crate) fn new(text: &'t str, limits: &Limits) -> Result<Self, ConstraintError> {
+    pub(crate) fn new(text: &'t str, limits: &Limits, dialect: Dialect) -> Result<Self, ConstraintError> {
         if text.len() > limits.length {
             return Err(Limit::Length(limits.length).into());
         }
-        let mut lexer = Lexer::new(text);
+        let mut lexer = Lexer::new(text, dialect);
         let (token, at) = lexer.next()?;
         Ok(Self { lexer, token, at, open: 0, nesting: limits.nesting })
     }
@@ -161,7 +161,13 @@ impl<'t> Parser<'t> {
                 self.advance()?;
                 return self.name().map(Expression::Exist);
             }
-            Token::Name(_) => return self.name().map(Expression::Property),
+            Token::Default => {
+                self.advance()?;
+                return self.name().map(Expression::Default);
+            }
+            // The name of an enumerator has the value of a text.
+            Token::Name(name) if self.lexer.is_extended() => Value::Text(mem::take(name).into()),
+            Token::Name(_) | Token::Component(_) => return self.name().map(Expression::Property),
             Token::Plus => {
                 self.advance()?;
                 return self.signed_number(false);
@@ -194,6 +200,7 @@ impl<'t> Parser<'t> {
 
     fn signed_number(&mut self, is_negative: bool) -> Result<Expression, ConstraintError> {
         let value = match self.token {
+            Token::Component(_) => return self.signed_component(is_negative),
             Token::Integer(number) => Value::Integer(if is_negative { -number } else { number }),
             Token::Floating(number) => Value::Floating(if is_negative { -number } else { number }),
             _ => return Err(self.unexpected("a number")),
@@ -202,12 +209,25 @@ impl<'t> Parser<'t> {
         Ok(Expression::Literal(value))
     }
 
+    /// The component behind a sign: subtracted from zero if it is negative.
+    fn signed_component(&mut self, is_negative: bool) -> Result<Expression, ConstraintError> {
+        let component = self.name().map(Expression::Property)?;
+        if !is_negative {
+            return Ok(component);
+        }
+        let first = Box::new(Expression::Literal(Value::Integer(0)));
+        Ok(Expression::Sum { first, rest: vec![(SumOperator::Subtract, component)] })
+    }
+
+    /// The name of a property, or of a component in the extended language.
     fn name(&mut self) -> Result<String, ConstraintError> {
-        if !matches!(self.token, Token::Name(_)) {
-            return Err(self.unexpected("the name of a property"));
+        match (&self.token, self.lexer.is_extended()) {
+            (Token::Component(_), true) | (Token::Name(_), false) => {}
+            (_, true) => return Err(self.unexpected("the name of a component")),
+            (_, false) => return Err(self.unexpected("the name of a property")),
         }
         match self.advance()? {
-            Token::Name(name) => Ok(name),
+            Token::Name(name) | Token::Component(name) => Ok(name),
             _ => unreachable!("it was a name"),
         }
     }

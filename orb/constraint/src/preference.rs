@@ -7,6 +7,7 @@ use crate::check::{self, PropertyTypes};
 use crate::error::{ConstraintError, EvaluationError};
 use crate::evaluate::Evaluation;
 use crate::expression::Expression;
+use crate::lexer::Dialect;
 use crate::limits::Limits;
 use crate::number::Number;
 use crate::parser::Parser;
@@ -68,7 +69,7 @@ impl Preference {
     /// # Errors
     /// A text that violates the grammar, or exceeds its length or nesting.
     pub fn parse(text: &str, limits: Limits) -> Result<Self, ConstraintError> {
-        let mut parser = Parser::new(text, &limits)?;
+        let mut parser = Parser::new(text, &limits, Dialect::Trading)?;
         let order = if parser.take_word("min")? {
             Order::Min(parser.whole_expression()?)
         } else if parser.take_word("max")? {

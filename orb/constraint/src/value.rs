@@ -207,6 +207,12 @@ pub trait Properties {
     fn exists(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
+
+    /// Whether the component with this name is a union with its default member, for `default` of the extended language.
+    fn is_default(&self, name: &str) -> bool {
+        _ = name;
+        false
+    }
 }
 
 impl<K: std::borrow::Borrow<str> + Eq + std::hash::Hash, S: BuildHasher> Properties for HashMap<K, Value<'_>, S> {

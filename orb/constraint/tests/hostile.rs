@@ -6,7 +6,7 @@ use spandrel_constraint::{Constraint, ConstraintError, EvaluationError, Limit, L
 
 use crate::grammar::parse;
 
-const UNBOUNDED_LENGTH: Limits = Limits { length: usize::MAX, nesting: 64, steps: 1_000_000 };
+const UNBOUNDED_LENGTH: Limits = Limits { length: usize::MAX, nesting: 64, steps: 1_000_000, parts: 32 };
 
 #[test]
 fn a_text_of_a_megabyte_exceeds_the_limit_of_length() {
