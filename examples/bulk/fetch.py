@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Takes the octets of a bulk offer: fetch.py ENDPOINT TOKEN FILE. Needs the standard library of Python alone."""
 
+import os
 import socket
 import struct
 import sys
@@ -30,7 +31,7 @@ def read_exactly(stream, count):
     return octets
 
 
-def fetch(endpoint, token, file):
+def fetch(endpoint, token, file, finish):
     stream = connect(endpoint)
     # Version 1, role 1 (receives), no flags, the token, offset 0.
     stream.sendall(MAGIC + struct.pack(">BBH32sQ", 1, 1, 0, bytes.fromhex(token), 0))
@@ -53,7 +54,7 @@ def fetch(endpoint, token, file):
             total, has_checksum, expected = struct.unpack(">QB3xL", read_exactly(stream, 16))
             if total != count or has_checksum and expected != checksum:
                 sys.exit("the octets are not the ones that were sent")
-            file.flush()
+            finish()
             stream.sendall(struct.pack(">B3xLQB3xL", DONE, 16, count, 1, checksum))
             return count, checksum
         elif kind in (ERROR, CANCEL):
@@ -63,8 +64,26 @@ def fetch(endpoint, token, file):
             sys.exit(f"a frame of kind {kind}")
 
 
+def fetch_whole(endpoint, token, path):
+    """Fetches into a file that has its name only once it is whole; until then it is a hidden one beside it."""
+    folder, name = os.path.split(path)
+    partial = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.part")
+    with open(partial, "xb") as file:
+
+        def finish():
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(partial, path)
+
+        try:
+            return fetch(endpoint, token, file, finish)
+        except BaseException:
+            if os.path.exists(partial):
+                os.unlink(partial)
+            raise
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 4:
         sys.exit("usage: fetch.py ENDPOINT TOKEN FILE")
-    with open(sys.argv[3], "wb") as target:
-        print("%d octets, %08x" % fetch(sys.argv[1], sys.argv[2], target))
+    print("%d octets, %08x" % fetch_whole(*sys.argv[1:]))

@@ -81,7 +81,7 @@ fn data_streams_flow_over_each_family() {
     }
 }
 
-/// Images go to the server and back, by a UNIX-domain socket, by TCP, and to a script.
+/// Images go to the server and back, by a UNIX-domain socket, by TCP, to a script, and by a client of omniORB.
 #[test]
 #[cfg(target_os = "linux")]
 fn images_flow_beside_the_orb() {
@@ -128,6 +128,61 @@ fn images_flow_beside_the_orb() {
         assert!(!output.status.success(), "a token is for one connection");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(text.contains("refused: the token is unknown, used"), "{text}");
+        assert!(std::fs::read(&fetched).unwrap() == data, "the file of before is untouched");
+    }
+    let names = |folder: &std::path::Path| {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(folder.path()), ["copy", "fetched", "images", "scan"]);
+
+    if let Some(omniorb) = spandrel_test_support::omniorb_peer("bulk/client", env!("CARGO_TARGET_TMPDIR").as_ref()) {
+        let run = |command: &str, name: &str, file: &std::path::Path| {
+            Command::new(&omniorb).args([reference.trim(), command, name]).arg(file).output().unwrap()
+        };
+        for (command, name, file) in [("get", "head.raw", "fetched"), ("put", "foot.raw", "scan")] {
+            std::fs::write(folder.path().join("fetched"), "older").unwrap();
+            let output = run(command, name, &folder.path().join(file));
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+            let (octets, _) = stdout.trim().rsplit_once(", ").unwrap();
+            assert_eq!(text, format!("{octets}, complete\n"));
+        }
+        assert!(std::fs::read(images.join("foot.raw")).unwrap() == data);
+        let output = run("get", "none.raw", &folder.path().join("none"));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "no such image: none.raw\n");
+    }
+
+    // A sender whose checksum is not that of its octets, and one that ends early.
+    std::fs::write(folder.path().join("fetched"), &data).unwrap();
+    for (cut, reason) in
+        [(0, "the octets are not the ones that were sent"), (20, "the connection ended after 4 octets")]
+    {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("tcp://{}", listener.local_addr().unwrap());
+        let sender = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 52]).unwrap();
+            let mut octets = b"SPBULK\r\n\x01\x00\x00\x00".to_vec();
+            octets.extend([0_u64.to_be_bytes(), 8_u64.to_be_bytes()].concat());
+            octets.extend(b"\x01\0\0\0\0\0\0\x08datadata\x02\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\x08\x01\0\0\0\0\0\0\x01");
+            if cut > 0 {
+                octets.truncate(octets.len() - cut - 8);
+            }
+            stream.write_all(&octets).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            _ = stream.read(&mut [0; 100]);
+        });
+        let mut fetch = Command::new("python3");
+        fetch.args([script, &endpoint, &"00".repeat(32)]).arg(folder.path().join("fetched"));
+        let output = fetch.output().unwrap();
+        sender.join().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && text.contains(reason), "{text}");
+        assert!(std::fs::read(folder.path().join("fetched")).unwrap() == data);
+        assert_eq!(names(folder.path()), ["copy", "fetched", "images", "scan"]);
     }
 }
 
