@@ -19,11 +19,16 @@ pub fn exception_detail(exception: &SystemException) -> Option<ServiceContext> {
     context(exception.detail()?)
 }
 
-/// The context with the [public detail](SystemException::public_detail) of an exception; `None` without one.
+/// The context with the [public detail](SystemException::public_detail) of an exception, or
+/// [`WITHHELD_DETAIL`] if the client would learn no reason; `None` without a text.
 #[must_use]
 pub fn public_exception_detail(exception: &SystemException) -> Option<ServiceContext> {
-    context(exception.public_detail()?)
+    let withheld = || exception.withholds_reason().then_some(WITHHELD_DETAIL);
+    context(exception.public_detail().or_else(withheld)?)
 }
+
+/// The text that a client gets if it would learn [no reason](SystemException::withholds_reason) otherwise.
+pub const WITHHELD_DETAIL: &str = "the reason is in this server's log (`-ORBExceptionDetails yes` sends it)";
 
 fn context(text: &str) -> Option<ServiceContext> {
     let mut out = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
@@ -43,7 +48,7 @@ pub fn read_exception_detail(data: &[u8]) -> Result<String, CdrError> {
 
 #[cfg(test)]
 mod tests {
-    use crate::CompletionStatus;
+    use crate::{CompletionStatus, minor};
 
     use super::*;
 
@@ -64,6 +69,18 @@ mod tests {
         let longest = SystemException::KEEPS_DETAIL.then_some(MAX_DETAIL + "…".len());
         assert_eq!(said(&"x".repeat(10_000)).map(|text| text.len()), longest);
         assert_eq!(exception_detail(&SystemException::internal(0, CompletionStatus::No)), None);
+    }
+
+    #[test]
+    fn a_detail_that_is_not_public_is_replaced_by_where_it_is() {
+        let sent = |exception| public_exception_detail(&exception).map(|it| read_exception_detail(&it.data).unwrap());
+        let plain = || SystemException::internal(0, CompletionStatus::No);
+        let kept = |text: &str| SystemException::KEEPS_DETAIL.then(|| text.to_owned());
+        assert_eq!(sent(plain()), None);
+        let known = SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No).with_detail("slow");
+        assert_eq!(sent(known), None, "the minor code tells the reason");
+        assert_eq!(sent(plain().with_detail("/etc/secret")), kept(WITHHELD_DETAIL));
+        assert_eq!(sent(plain().with_detail("/etc/secret").with_public_detail("no file")), kept("no file"));
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl SystemException {
 
     /// An exception that a servant raises, with its explanation: a text, or a closure that makes one. It has minor code
     /// 0 and is COMPLETED_MAYBE, since the operation has begun; [`not_executed`](Self::not_executed) says that nothing
-    /// was changed. The text reaches clients if the server sends explanations (`-ORBExceptionDetails`).
+    /// was changed. The text is for the log of the server; [`public`](Self::public) sends it to the client, too.
     ///
     /// ```
     /// # use spandrel_giop as spandrel;
@@ -139,7 +139,7 @@ impl SystemException {
     ///
     /// fn set_speed(speed: i32) -> Result<(), SystemException> {
     ///     if speed < 0 {
-    ///         return Err(SystemException::raised(BadParam, "speed is negative").not_executed());
+    ///         return Err(SystemException::raised(BadParam, "speed is negative").not_executed().public());
     ///     }
     ///     Ok(())
     /// }
@@ -149,6 +149,16 @@ impl SystemException {
     #[must_use]
     pub fn raised(kind: SystemExceptionKind, text: impl Explanation) -> Self {
         Self::new(kind, 0, CompletionStatus::Maybe).with_detail(text)
+    }
+
+    /// Lets the explanation accompany the exception to the client, whatever the server's options are, as by
+    /// [`with_public_detail`](Self::with_public_detail). It must reveal nothing that the client may not know.
+    #[must_use]
+    pub fn public(self) -> Self {
+        match self.detail.text().map(str::to_owned) {
+            Some(text) => self.with_public_detail(text),
+            None => self,
+        }
     }
 
     /// The exception of an operation that was not executed: COMPLETED_NO. The client may call it again.
@@ -243,6 +253,17 @@ impl SystemException {
         self.detail.public_text().filter(|_| self.is_public)
     }
 
+    /// Whether the client would learn no reason: the explanation is not public, and the minor code has no meaning.
+    #[must_use]
+    pub fn withholds_reason(&self) -> bool {
+        Detail::IS_KEPT && self.public_detail().is_none() && self.detail().is_some() && self.meaning().is_none()
+    }
+
+    /// The meaning of the minor code, if it is one of the standard or of Spandrel.
+    fn meaning(&self) -> Option<&'static str> {
+        minor::describe(self.kind, self.minor).or_else(|| ids::describe(self.minor))
+    }
+
     /// Writes the body of a Reply with status SYSTEM_EXCEPTION: repository id, minor code, completion status.
     ///
     /// # Errors
@@ -287,7 +308,7 @@ impl fmt::Display for SystemException {
         write!(f, "CORBA::{} (minor {:#010x}", self.kind.name(), self.minor)?;
         // The table of meanings is an explanation, too: a program without the feature `details` does not contain it.
         if Detail::IS_KEPT
-            && let Some(meaning) = minor::describe(self.kind, self.minor).or_else(|| ids::describe(self.minor))
+            && let Some(meaning) = self.meaning()
         {
             write!(f, ": {meaning}")?;
         }

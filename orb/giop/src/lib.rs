@@ -61,7 +61,9 @@ pub use context::{
     ContextLimits, ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter, context_name,
 };
 pub use corbaloc::{Address, Corbaloc, DEFAULT_PORT, ObjectUrl};
-pub use detail::{CONTEXT_EXCEPTION_DETAIL, exception_detail, public_exception_detail, read_exception_detail};
+pub use detail::{
+    CONTEXT_EXCEPTION_DETAIL, WITHHELD_DETAIL, exception_detail, public_exception_detail, read_exception_detail,
+};
 pub use error::{GiopError, Reaction, ReferenceError};
 pub use exception::{CompletionStatus, Explanation, SystemException};
 pub use exception_kind::SystemExceptionKind;

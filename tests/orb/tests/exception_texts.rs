@@ -6,17 +6,18 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, Orb, SystemException, SystemExceptionKind,
+    CompletionStatus, Orb, Poa, SystemException, SystemExceptionKind,
     authorization::{Authorizer, Policy},
     cdr::GiopVersion,
     poa::{EtherealizeObjects, LifespanPolicy, WaitForCompletion},
+    server::{Replied, Servant, ServerCall},
 };
 use spandrel_giop::{ReplyStatus, ids, minor};
 use spandrel_orb_tests::{
     Server,
     probe::{Target, TargetSkeleton},
     scripted::{ior_at, scripted},
-    support::block_on,
+    support::{block_on, wait_until},
 };
 use tracing::{
     Event, Subscriber,
@@ -136,7 +137,7 @@ fn replies_and_arguments_of_another_idl_are_told_as_such() {
     assert_told(&outcome.unwrap_err(), SystemExceptionKind::Marshal, ids::MARSHAL_TRUNCATED, &parts);
 }
 
-/// The messages of the events of a thread.
+/// The messages of the events of a thread, with their fields.
 #[derive(Clone, Default)]
 struct Messages(Arc<Mutex<Vec<String>>>);
 
@@ -145,8 +146,9 @@ impl<S: Subscriber> Layer<S> for Messages {
         struct Message(String);
         impl Visit for Message {
             fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-                if field.name() == "message" {
-                    self.0 = format!("{value:?}");
+                match field.name() {
+                    "message" => self.0 = format!("{value:?}{}", self.0),
+                    name => self.0 += &format!(" {name}={value:?}"),
                 }
             }
         }
@@ -154,6 +156,50 @@ impl<S: Subscriber> Layer<S> for Messages {
         event.record(&mut message);
         self.0.lock().unwrap().push(message.0);
     }
+}
+
+/// A servant whose operations fail with a reason for the log.
+struct Failing;
+
+impl Servant for Failing {
+    fn repository_id(&self) -> &str {
+        "IDL:Failing:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        false
+    }
+
+    fn dispatch(&self, _: &str, _: ServerCall<'_>) -> Result<Replied, SystemException> {
+        Err(SystemException::raised(SystemExceptionKind::Internal, "no file /etc/vault"))
+    }
+}
+
+#[test]
+fn a_withheld_reason_is_in_the_log_of_the_server_and_the_client_is_told_so() {
+    let orb = Orb::builder().build().unwrap();
+    let poa = Poa::root(&orb).unwrap().child("main").main_thread().create().unwrap();
+    let target = client(&poa.activate(Failing).unwrap().to_string());
+    let calling = std::thread::spawn(move || target.ping().unwrap_err());
+    let messages = Messages::default();
+    tracing::subscriber::with_default(Registry::default().with(messages.clone()), || {
+        wait_until("the end of the call", || {
+            orb.perform_work().unwrap();
+            calling.is_finished()
+        });
+    });
+    let error = calling.join().unwrap();
+    let parts = ["the server says: the reason is in this server's log (`-ORBExceptionDetails yes` sends it)"];
+    assert_told(&error, SystemExceptionKind::Internal, 0, &parts);
+    assert!(!error.to_string().contains("vault"), "{error}");
+    let messages = messages.0.lock().unwrap();
+    let is_reason = |message: &String| {
+        ["an exception is sent without its reason", "operation=ping", "no file /etc/vault"]
+            .iter()
+            .all(|part| message.contains(part))
+    };
+    assert!(messages.iter().any(is_reason), "{messages:?}");
+    orb.shutdown().unwrap();
 }
 
 #[test]

@@ -38,7 +38,12 @@ fn a_public_detail_is_the_detail_until_a_caller_passes_the_exception_on() {
     assert_eq!((told.detail(), told.public_detail()), (Some("short"), Some("short")));
     let whole = told.with_detail("long");
     assert_eq!((whole.detail(), whole.public_detail()), (Some("long"), Some("short")));
+    let raised = |text| SystemException::raised(SystemExceptionKind::BadParam, text);
+    let [withheld, shown] = [raised("negative"), raised("negative").public()];
+    assert_eq!((withheld.public_detail(), withheld.withholds_reason()), (None, true));
+    assert_eq!((shown.public_detail(), shown.withholds_reason()), (Some("negative"), false));
     let received = whole.of_call();
+    assert!(received.withholds_reason());
     assert_eq!((received.detail(), received.public_detail()), (Some("long"), None));
 }
 

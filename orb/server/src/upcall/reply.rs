@@ -107,10 +107,14 @@ pub(crate) fn answer_exception(state: &RequestState<'_>, exception: &SystemExcep
         log_limited!(error, services, "failed after its answer", %exception, "a servant failed after it had answered");
         return;
     }
-    let detail = state.request.origin.services().settings().sent_detail(exception);
+    let services = state.request.origin.services();
+    if exception.withholds_reason() && !services.settings().sends_exception_details {
+        let (peer, operation) = (state.request.origin.name(), &state.request.header.operation);
+        log_limited!(info, services, "withheld detail", %peer, %operation, %exception, "an exception is sent without its reason");
+    }
+    let detail = services.settings().sent_detail(exception);
     let sent = answer_with(state, ReplyStatus::SystemException, detail.as_slice(), &|out| exception.encode(out));
     if let Err(error) = sent {
-        let services = state.request.origin.services();
         log_limited!(error, services, "exception", %error, %exception, "an exception could not be marshaled");
     }
 }
