@@ -10,7 +10,7 @@ use spandrel_orb::{
 };
 use spandrel_sync::{Arc, Mutex, Weak};
 
-use crate::contexts::{self, PropagatedPolicy};
+use crate::contexts::{self, PropagatedPolicy, RT_CORBA_PRIORITY};
 use crate::policies::{
     ClientProtocolPolicy, MAX_BANDS, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy,
     PrivateConnectionPolicy,
@@ -65,6 +65,8 @@ struct Selection {
     caller: CallerState,
     /// All bands that calls of other priorities may need.
     bands: Vec<PriorityBand>,
+    /// The policy with the bands.
+    banded: Option<Policy>,
 }
 
 /// A call that the policies do not permit.
@@ -138,7 +140,8 @@ impl RtClient {
         group
     }
 
-    /// Reconciles the client's policy of a type with the object's: there must not be both (ptc/99-05-03, 4.12.1).
+    /// Reconciles the client's policy of a type with the object's: there must not be both (ptc/99-05-03,
+    /// 4.12.1 and 4.15.4).
     fn reconcile(object: &ObjectRef, policy_type: PolicyType) -> Result<Option<Policy>, Conflict> {
         let client = if object.has_binding_policies() { object.client_policy(policy_type) } else { None };
         match (client, object.exposed_policy(policy_type)?) {
@@ -164,10 +167,10 @@ impl RtClient {
         let mut key = RouteKey::default();
         if object.has_binding_policies() {
             key.is_private = object.client_policy(PrivateConnectionPolicy::POLICY_TYPE).is_some();
-            let protocols = object.client_policy(ClientProtocolPolicy::POLICY_TYPE);
-            key.protocols = protocols.and_then(|policy| policy.value().cloned());
         }
-        let selection = |band: Option<PriorityBand>, bands: &[PriorityBand]| {
+        let protocols = Self::reconcile(object, ClientProtocolPolicy::POLICY_TYPE)?;
+        key.protocols = protocols.and_then(|policy| policy.value().cloned());
+        let selection = |band: Option<PriorityBand>, bands: &[PriorityBand], banded: Option<&Policy>| {
             let priority = match (band, model) {
                 (Some(band), _) => Some(band.high()),
                 (None, Some(PriorityModelPolicy { model: PriorityModel::ServerDeclared, server_priority })) => {
@@ -176,10 +179,11 @@ impl RtClient {
                 _ => caller,
             };
             let key = RouteKey { band, traffic: self.traffic(&key, priority)?, ..key };
-            Ok(Selection { key, caller: caller.map(Priority::get), bands: bands.to_vec() })
+            let (bands, banded) = (bands.to_vec(), banded.cloned());
+            Ok(Selection { key, caller: caller.map(Priority::get), bands, banded })
         };
         let Some(policy) = Self::reconcile(object, PriorityBandedConnectionPolicy::POLICY_TYPE)? else {
-            return selection(None, &[]);
+            return selection(None, &[], None);
         };
         let Some(bands) = policy.value::<PriorityBandedConnectionPolicy>() else {
             return Err(conflict("a policy of type 45 is no priority-banded connection policy", vec![policy]));
@@ -192,7 +196,7 @@ impl RtClient {
             PriorityModel::ServerDeclared => (model.server_priority, &[][..]),
         };
         match bands.band_of(priority) {
-            Some(band) => selection(Some(band), used_bands),
+            Some(band) => selection(Some(band), used_bands, Some(&policy)),
             None => Err(conflict("no priority band has the priority of the call", vec![policy, exposed_model])),
         }
     }
@@ -215,6 +219,16 @@ impl RtClient {
             ));
         }
         Ok((code_point.map(|code_point| code_point << 2), network.to_socket(priority)))
+    }
+
+    /// Opens the connections for calls of all priorities. Returns the reference by which this thread's calls are made.
+    fn bind_all(&self, object: &ObjectRef, selection: &Selection) -> Result<ObjectRef, SystemException> {
+        let route = self.bind(object, &selection.key)?;
+        for band in selection.bands.iter().filter(|band| Some(**band) != selection.key.band) {
+            let traffic = self.traffic(&selection.key, Some(band.high()))?;
+            self.bind(object, &RouteKey { band: Some(*band), traffic, ..selection.key.clone() })?;
+        }
+        Ok(route)
     }
 
     /// Opens the connection of a key, and tells the server its band. Returns the reference by which calls use it.
@@ -271,6 +285,7 @@ impl BindingPolicies for RtClient {
             policies.extend(decoded.filter_map(|policy| match policy {
                 PropagatedPolicy::PriorityModel(model) => Some(model.into()),
                 PropagatedPolicy::PriorityBands(bands) => Some(bands.into()),
+                PropagatedPolicy::ClientProtocols(protocols) => Some(protocols.into()),
                 PropagatedPolicy::Other(_) => None,
             }));
         }
@@ -284,10 +299,8 @@ impl BindingPolicies for RtClient {
     fn effective_policy(&self, object: &ObjectRef, policy_type: PolicyType) -> Result<Option<Policy>, SystemException> {
         match policy_type {
             PriorityModelPolicy::POLICY_TYPE => object.exposed_policy(policy_type),
-            ClientProtocolPolicy::POLICY_TYPE | PrivateConnectionPolicy::POLICY_TYPE => {
-                Ok(object.client_policy(policy_type))
-            }
-            PriorityBandedConnectionPolicy::POLICY_TYPE => {
+            PrivateConnectionPolicy::POLICY_TYPE => Ok(object.client_policy(policy_type)),
+            ClientProtocolPolicy::POLICY_TYPE | PriorityBandedConnectionPolicy::POLICY_TYPE => {
                 Self::reconcile(object, policy_type).map_err(|conflict| conflict.exception)
             }
             _ => Ok(None),
@@ -300,11 +313,12 @@ impl BindingPolicies for RtClient {
         Ok(BoundCall { route: needs_route.then(|| self.route(object, &key)), caller })
     }
 
-    fn contexts(
+    fn set_contexts(
         &self,
         caller: CallerState,
         exposed: Option<&dyn ExposedPolicies>,
-    ) -> Result<Vec<ServiceContext>, SystemException> {
+        contexts: &mut Vec<ServiceContext>,
+    ) -> Result<(), SystemException> {
         let model = exposed.map(|exposed| exposed.policy(PriorityModelPolicy::POLICY_TYPE)).transpose()?.flatten();
         match model.as_ref().and_then(Policy::value) {
             Some(PriorityModelPolicy { model: PriorityModel::ClientPropagated, .. }) => {
@@ -312,10 +326,14 @@ impl BindingPolicies for RtClient {
                     Some(priority) => priority,
                     None => self.scheduling.implied_priority()?,
                 };
-                Ok(vec![contexts::encode_priority(priority)])
+                contexts.truncate(1);
+                let mut context = contexts.pop().unwrap_or(ServiceContext { id: RT_CORBA_PRIORITY, data: Vec::new() });
+                contexts::write_priority(priority, &mut context.data);
+                contexts.push(ServiceContext { id: RT_CORBA_PRIORITY, ..context });
             }
-            _ => Ok(Vec::new()),
+            _ => contexts.clear(),
         }
+        Ok(())
     }
 
     fn validate(&self, object: &ObjectRef) -> Result<(bool, Vec<Policy>), SystemException> {
@@ -334,10 +352,13 @@ impl BindingPolicies for RtClient {
             {
                 return Ok((false, vec![protocols.clone().into()]));
             }
-            bound = Some(self.bind(object, &selection.key)?);
-            for band in selection.bands.iter().filter(|band| Some(**band) != selection.key.band) {
-                let traffic = self.traffic(&selection.key, Some(band.high()))?;
-                self.bind(object, &RouteKey { band: Some(*band), traffic, ..selection.key.clone() })?;
+            match self.bind_all(object, &selection) {
+                Ok(route) => bound = Some(route),
+                // Of the server, to which the band of a connection was sent.
+                Err(exception) if exception.kind() == SystemExceptionKind::InvPolicy && selection.banded.is_some() => {
+                    return Ok((false, selection.banded.into_iter().collect()));
+                }
+                Err(exception) => return Err(exception),
             }
         }
         Ok((true, Vec::new()))

@@ -19,7 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use spandrel_cdr::{CdrError, TaggedComponent};
+use spandrel_cdr::{ByteOrder, CdrError, TaggedComponent};
 use spandrel_giop::component::{Component, PolicyValue as EncodedPolicy, TAG_POLICIES};
 use spandrel_giop::{ServiceContext, ServiceContexts};
 
@@ -43,9 +43,16 @@ pub const MAX_POLICIES: usize = 256;
 /// The context with the client's priority.
 #[must_use]
 pub fn encode_priority(priority: Priority) -> ServiceContext {
-    let mut out = encapsulation();
-    out.i16(priority.get());
-    ServiceContext { id: RT_CORBA_PRIORITY, data: out.to_vec() }
+    let mut data = Vec::new();
+    write_priority(priority, &mut data);
+    ServiceContext { id: RT_CORBA_PRIORITY, data }
+}
+
+/// Replaces the data of a context by that of a priority: the byte order, padding, and the number.
+pub(crate) fn write_priority(priority: Priority, data: &mut Vec<u8>) {
+    data.clear();
+    data.extend_from_slice(&[ByteOrder::NATIVE.flag(), 0]);
+    data.extend_from_slice(&priority.get().to_ne_bytes());
 }
 
 /// The client's priority in a request; `None` without the context.

@@ -4,19 +4,25 @@ use spandrel_cdr::CdrError;
 use spandrel_giop::component::PolicyValue as EncodedPolicy;
 
 use crate::octets::{self, DecodeError};
-use crate::policies::{MAX_BANDS, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy};
+use crate::policies::{
+    ClientProtocolPolicy, MAX_BANDS, MAX_PROTOCOLS, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel,
+    PriorityModelPolicy,
+};
+use crate::protocols::Protocol;
 
 /// A policy of Real-time CORBA that references and requests carry.
 ///
-/// The client's protocols are a third one. Its octets are not decided here, because TAO's form depends on the
-/// properties of each protocol; it is kept as it came.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// The form of the client's protocols is TAO's, because the standard has none for their properties: the list of the
+/// protocols, each with its number and the attributes of its transport in the order of the IDL.
+#[derive(Clone, Debug, PartialEq)]
 pub enum PropagatedPolicy {
     /// The priority model of the object.
     PriorityModel(PriorityModelPolicy),
     /// The bands of its connections.
     PriorityBands(PriorityBandedConnectionPolicy),
-    /// A policy of another type, or an empty list of bands.
+    /// The protocols by which clients connect.
+    ClientProtocols(ClientProtocolPolicy),
+    /// A policy of another type, an empty list of bands or protocols, or one with a protocol that is unknown.
     Other(EncodedPolicy),
 }
 
@@ -41,6 +47,11 @@ impl PropagatedPolicy {
                 }
                 PriorityBandedConnectionPolicy::POLICY_TYPE
             }
+            Self::ClientProtocols(policy) => {
+                out.len(policy.protocols().len())?;
+                policy.protocols().iter().try_for_each(|protocol| protocol.encode(&mut out))?;
+                ClientProtocolPolicy::POLICY_TYPE
+            }
             Self::Other(policy) => return Ok(policy.clone()),
         };
         Ok(EncodedPolicy { policy_type, data: out.to_vec() })
@@ -56,8 +67,29 @@ impl PropagatedPolicy {
             PriorityBandedConnectionPolicy::POLICY_TYPE => {
                 Ok(decode_bands(&policy.data)?.map_or(Self::Other(policy), Self::PriorityBands))
             }
+            ClientProtocolPolicy::POLICY_TYPE => {
+                Ok(decode_protocols(&policy.data)?.map_or(Self::Other(policy), Self::ClientProtocols))
+            }
             _ => Ok(Self::Other(policy)),
         }
+    }
+}
+
+/// Decodes the protocols; `None` if there are none, or one is unknown.
+fn decode_protocols(data: &[u8]) -> Result<Option<ClientProtocolPolicy>, DecodeError> {
+    const NAME: &str = "client protocol policy";
+    let protocols = octets::decode(NAME, data, |input| {
+        let count = input.sequence_len(4)?;
+        if count > MAX_PROTOCOLS {
+            return Err(CdrError::OverBound { len: count, bound: MAX_PROTOCOLS });
+        }
+        (0..count).map(|_| Protocol::decode(input)).collect::<Result<Option<Vec<_>>, _>>()
+    })?;
+    match protocols {
+        Some(protocols) if !protocols.is_empty() => ClientProtocolPolicy::new(protocols)
+            .map(Some)
+            .map_err(|error| DecodeError::value(NAME, error.detail().unwrap_or_default().to_owned())),
+        _ => Ok(None),
     }
 }
 

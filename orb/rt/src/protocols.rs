@@ -3,6 +3,7 @@
 //! The properties of UNIX-domain sockets and shared memory are TAO's extension. [`RtClient`](crate::RtClient) applies them
 //! to the sockets of calls.
 
+use spandrel_cdr::{CdrError, Decoder, Encoder};
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_orb::transport::{KeepAlive, SocketSettings};
 
@@ -34,6 +35,87 @@ impl Protocol {
             DATAGRAMS => &["diop"],
             _ => &[],
         }
+    }
+
+    /// Writes the protocol in TAO's form: its number and the properties of its transport, by default TAO's. Those of
+    /// GIOP have no octets, and `enable_network_priority` is not sent.
+    pub(crate) fn encode(&self, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+        out.u32(self.protocol_type);
+        let default;
+        let properties = match (&self.transport, self.protocol_type) {
+            (Some(properties), _) => properties,
+            (None, IIOP) => {
+                default = TransportProperties::Tcp(TcpProtocolProperties::default());
+                &default
+            }
+            (None, UNIX_DOMAIN) => {
+                default = TransportProperties::UnixDomain(UnixDomainProtocolProperties::default());
+                &default
+            }
+            (None, SHARED_MEMORY) => {
+                default = TransportProperties::SharedMemory(SharedMemoryProtocolProperties::default());
+                &default
+            }
+            (None, _) => return Ok(()),
+        };
+        match properties {
+            TransportProperties::Tcp(tcp) => {
+                out.i32(tcp.send_buffer_size);
+                out.i32(tcp.recv_buffer_size);
+                [tcp.keep_alive, tcp.dont_route, tcp.no_delay].into_iter().for_each(|flag| out.bool(flag));
+            }
+            TransportProperties::UnixDomain(unix) => {
+                out.i32(unix.send_buffer_size);
+                out.i32(unix.recv_buffer_size);
+            }
+            TransportProperties::SharedMemory(shared) => {
+                // The properties of the TCP connection that TAO opens beside it.
+                out.i32(0);
+                out.i32(0);
+                [true, false, true].into_iter().for_each(|flag| out.bool(flag));
+                out.i32(shared.preallocate_buffer_size);
+                out.short_str(&shared.mmap_filename)?;
+                out.short_str(&shared.mmap_lockname)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a protocol in that form; `None` for one whose octets are unknown, after which none can be read.
+    pub(crate) fn decode(input: &mut Decoder<'_>) -> Result<Option<Self>, CdrError> {
+        let protocol_type = input.u32()?;
+        let transport = match protocol_type {
+            IIOP => {
+                let (send_buffer_size, recv_buffer_size) = (input.i32()?.max(0), input.i32()?.max(0));
+                let (keep_alive, dont_route, no_delay) = (input.bool()?, input.bool()?, input.bool()?);
+                Some(TransportProperties::Tcp(TcpProtocolProperties {
+                    send_buffer_size,
+                    recv_buffer_size,
+                    keep_alive,
+                    dont_route,
+                    no_delay,
+                    enable_network_priority: false,
+                }))
+            }
+            UNIX_DOMAIN => {
+                let (send_buffer_size, recv_buffer_size) = (input.i32()?.max(0), input.i32()?.max(0));
+                Some(TransportProperties::UnixDomain(UnixDomainProtocolProperties {
+                    send_buffer_size,
+                    recv_buffer_size,
+                }))
+            }
+            SHARED_MEMORY => {
+                let _of_tcp = (input.i32()?, input.i32()?, input.bool()?, input.bool()?, input.bool()?);
+                Some(TransportProperties::SharedMemory(SharedMemoryProtocolProperties {
+                    preallocate_buffer_size: input.i32()?.max(0),
+                    mmap_filename: input.str()?.into_owned(),
+                    mmap_lockname: input.str()?.into_owned(),
+                }))
+            }
+            DATAGRAMS => None,
+            _ => return Ok(None),
+        };
+        Ok(Some(Self { protocol_type, transport }))
     }
 
     /// Whether packets carry the priority of their request.
@@ -93,15 +175,15 @@ pub struct TcpProtocolProperties {
     pub enable_network_priority: bool,
 }
 
-/// Properties of UNIX-domain sockets (`RTCORBA::UnixDomainProtocolProperties` of TAO).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// Properties of UNIX-domain sockets (`RTCORBA::UnixDomainProtocolProperties` of TAO). By default the system's.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct UnixDomainProtocolProperties {
     send_buffer_size: i32,
     recv_buffer_size: i32,
 }
 
-/// Properties of connections by shared memory (`RTCORBA::SharedMemoryProtocolProperties` of TAO).
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// Properties of connections by shared memory (`RTCORBA::SharedMemoryProtocolProperties` of TAO). By default the ORB's.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SharedMemoryProtocolProperties {
     preallocate_buffer_size: i32,
     /// The file that is mapped; empty for one that the ORB chooses.

@@ -1,7 +1,16 @@
 //! Design decision 3: a call in the steady state allocates nothing on either side.
 
-use spandrel::{Orb, dynamic::CreateRequest, options::Collocation, types::TypeCode};
-use spandrel_orb_tests::{Server, probe::Target};
+use std::sync::Arc;
+
+use spandrel::rt::{
+    LaneSettings, LinearMapping, PoolSettings, Priority, RtClient, RtCurrent, RtPoaBuilder, RtServerOrb, Scheduling,
+    SchedulingClass,
+    contexts::{self, PropagatedPolicy},
+    policies::{PriorityModel, PriorityModelPolicy, ThreadpoolPolicy},
+};
+use spandrel::types::{IiopProfile, TypeCode};
+use spandrel::{Endpoint, Orb, Poa, dynamic::CreateRequest, options::Collocation};
+use spandrel_orb_tests::{Probe, Server, probe::Target};
 use spandrel_test_support::alone;
 use stats_alloc::Region;
 
@@ -54,6 +63,7 @@ fn calls_allocate_nothing_except_results() {
             let copies = if strategy == Collocation::Direct { 1 } else { 2 };
             assert_eq!(allocations(|| drop(target.echo("text").unwrap())), copies * 300, "a string, {strategy:?}");
         }
+        assert_propagated_calls_allocate_nothing();
     });
 }
 
@@ -91,4 +101,37 @@ fn assert_reused_requests_allocate_nothing(target: &Target) {
         target.ping().unwrap();
     };
     assert_eq!(allocations(grows), 0, "a sequence of another length each time");
+}
+
+/// The most allocations of a server that hands a request over: the copy of a message that shares its block with others (two),
+/// the state of a request that outlives its upcall (three), and the entry in the lane's queue.
+const HAND_OVER: usize = 6;
+
+/// Calls of an object with CLIENT_PROPAGATED: the client, beside an ordinary server, allocates nothing.
+fn assert_propagated_calls_allocate_nothing() {
+    let scheduling = Scheduling::new(SchedulingClass::Unchanged, Arc::new(LinearMapping));
+    let model = PriorityModelPolicy { model: PriorityModel::ClientPropagated, server_priority: Priority::MIN };
+    let client = Orb::builder().binding_policies(RtClient::new(&scheduling)).build().unwrap();
+    RtCurrent::new(scheduling.clone()).set_the_priority(1_234).unwrap();
+    let server = Server::start();
+    let mut ior = server.object.ior().clone();
+    let mut profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
+    profile.components.push(contexts::encode_policies(&[PropagatedPolicy::PriorityModel(model)]).unwrap());
+    ior.profiles = vec![profile.encode().unwrap()];
+    let target: Target = client.reference(ior).unchecked_narrow();
+    assert_eq!(allocations(|| target.ping().unwrap()), 0, "void, with a priority");
+    assert_eq!(allocations(|| assert_eq!(target.add(1, 2).unwrap(), 3)), 0, "numbers, with a priority");
+    drop(server);
+
+    let rt_orb = RtServerOrb::new(scheduling);
+    let lane = LaneSettings { priority: Priority::MIN, static_threads: 1, dynamic_threads: 0 };
+    let buffering = Some((16, 1 << 20));
+    let pool = rt_orb.create(PoolSettings { buffering, ..PoolSettings::with_lanes(vec![lane]) }).unwrap();
+    let server = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let policies = [model.into(), ThreadpoolPolicy(pool).into()];
+    let adapter = Poa::root(&server).unwrap().child("lanes").real_time(&rt_orb, policies).unwrap().create().unwrap();
+    let reference: Target = adapter.serve(Probe::new(&server)).unwrap();
+    let target: Target = client.string_to_object(&reference.to_string()).unwrap().unchecked_narrow();
+    let handed_over = allocations(|| target.ping().unwrap());
+    assert!(handed_over <= HAND_OVER * CALLS, "{handed_over} allocations of {CALLS} calls in a lane");
 }

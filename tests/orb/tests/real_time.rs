@@ -485,12 +485,11 @@ fn explicit_binding_opens_and_binds_a_connection_for_each_band() {
     assert_eq!(numbers(&arrivals), [1, 0]);
 }
 
-/// Answers implicit operations with a system exception: BAD_OPERATION, or NO_PERMISSION if `denies`.
-fn refuse_binding(request: &ReceivedRequest, denies: bool) -> Option<Vec<u8>> {
+/// Answers the implicit operation with this system exception.
+fn refuse_binding(request: &ReceivedRequest, kind: &str) -> Option<Vec<u8>> {
     if request.operation != "_bind_priority_band" {
         return answer(request);
     }
-    let kind = if denies { "NO_PERMISSION" } else { "BAD_OPERATION" };
     Some(request.reply(ReplyStatus::SystemException, |out| {
         out.short_str(&format!("IDL:omg.org/CORBA/{kind}:1.0")).unwrap();
         out.u32(0);
@@ -500,15 +499,18 @@ fn refuse_binding(request: &ReceivedRequest, denies: bool) -> Option<Vec<u8>> {
 
 #[test]
 fn a_server_without_bands_is_bound_and_a_refusal_is_reported() {
-    let (without, _) = recording(|request| refuse_binding(request, false));
-    let (denying, _) = recording(|request| refuse_binding(request, true));
+    let (without, _) = recording(|request| refuse_binding(request, "BAD_OPERATION"));
+    let (denying, _) = recording(|request| refuse_binding(request, "NO_PERMISSION"));
+    let (without_lane, _) = recording(|request| refuse_binding(request, "INV_POLICY"));
     let orb = client();
     let validate = |port| {
         let target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
         let banded = target.with_policy(bands(&BANDS)).unwrap();
-        at_priority(5, || banded.as_object().validate_connection().map(|(is_valid, _)| is_valid))
+        at_priority(5, || banded.as_object().validate_connection())
     };
-    assert_eq!(validate(without), Ok(true));
+    let validate = |port| validate(port).map(|(is_valid, inconsistent)| (is_valid, types(&inconsistent)));
+    assert_eq!(validate(without), Ok((true, vec![])));
+    assert_eq!(validate(without_lane), Ok((false, vec![45])), "the server has no lane for the band");
     assert_eq!(validate(denying).unwrap_err().kind(), SystemExceptionKind::NoPermission);
 }
 
@@ -716,6 +718,31 @@ fn a_reference_without_a_permitted_protocol_raises_inv_policy() {
         assert_eq!((is_valid, types(&inconsistent)), (false, vec![43]));
     }
     assert!(arrivals.lock().unwrap().requests.is_empty());
+}
+
+#[test]
+fn the_protocols_in_a_reference_are_obeyed_and_contradict_those_of_the_client() {
+    let (port, _) = recording(answer);
+    let (orb, opened) = recording_client();
+    let mut tcp = TcpProtocolProperties::default();
+    tcp.set_buffer_sizes(65_536, 0).unwrap();
+    let (iiop, unix) = (rt::protocols::IIOP, rt::protocols::UNIX_DOMAIN);
+    let named = protocols(&[(iiop, Some(TransportProperties::Tcp(tcp)))]);
+    let reference = |policy: &ClientProtocolPolicy| {
+        let exposed = PropagatedPolicy::ClientProtocols(policy.clone());
+        target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5), exposed]))
+    };
+    let named_target = reference(&named);
+    at_priority(5, || assert_eq!(named_target.add(3, 4), Ok(7)));
+    let sizes: Vec<_> = opened.lock().unwrap().iter().map(|opened| (opened.scheme, opened.send_queue)).collect();
+    assert_eq!(sizes, [("iiop", Some(65_536))]);
+    let in_force = named_target.as_object().policy(43).unwrap().unwrap();
+    assert_eq!(in_force.value(), Some(&named));
+    // 4.15.4: both is an error.
+    let both = named_target.with_policy(protocols(&[(unix, None)])).unwrap();
+    assert_conflict(&at_priority(5, || both.add(3, 4)).unwrap_err());
+    let (is_valid, inconsistent) = at_priority(5, || both.as_object().validate_connection()).unwrap();
+    assert_eq!((is_valid, types(&inconsistent)), (false, vec![43]));
 }
 
 /// A mapping to a number that is no code point.

@@ -48,5 +48,8 @@ impl CallKind<'_, '_> {
 /// Joins the service contexts of the connection and of the request; usually there are none of either.
 #[inline]
 pub(crate) fn joined<'c>(sent: &'c [ServiceContext], added: &'c [ServiceContext]) -> Cow<'c, [ServiceContext]> {
-    if added.is_empty() { Cow::Borrowed(sent) } else { Cow::Owned([sent, added].concat()) }
+    match (sent, added) {
+        (one, []) | ([], one) => Cow::Borrowed(one),
+        _ => Cow::Owned([sent, added].concat()),
+    }
 }

@@ -53,7 +53,7 @@ pub use initializer::{OrbInitInfo, OrbInitializer};
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
 pub use registry::DuplicateName;
 pub(crate) use registry::RegisteredInterceptors;
-pub(crate) use registry::{invoke_fn, ior_interceptors};
+pub(crate) use registry::{client_interceptors, invoke_fn, ior_interceptors};
 pub use server::{LocateRequestInfo, ServerRequestInfo, ServerRequestInterceptor};
 pub use slots::InvalidSlot;
 pub(crate) use slots::SlotTable;

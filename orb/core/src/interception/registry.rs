@@ -116,7 +116,7 @@ pub(crate) fn invoke_fn(orb: &Orb) -> Option<InvokeFn> {
 
 /// The interceptors of an ORB's requests.
 #[inline]
-pub(super) fn client_interceptors(orb: &Orb) -> &[Arc<dyn ClientRequestInterceptor>] {
+pub(crate) fn client_interceptors(orb: &Orb) -> &[Arc<dyn ClientRequestInterceptor>] {
     registered(orb.interception()).map_or(&[], |registered| &registered.client)
 }
 

@@ -9,7 +9,7 @@ use spandrel_server::{HandedOverRequest, Placement, RequestExecutor, RequestToPl
 use spandrel_sync::{Arc, RwLock, Weak};
 
 use crate::contexts::{self, PropagatedPolicy};
-use crate::policies::{PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy};
+use crate::policies::{ClientProtocolPolicy, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy};
 use crate::rt_orb::TransformSlot;
 use crate::{Priority, RefusalReason, ThreadPool, Work, current};
 
@@ -22,6 +22,8 @@ pub(super) struct LaneExecutor {
     adapter: Arc<str>,
     model: Option<PriorityModelPolicy>,
     bands: Option<PriorityBandedConnectionPolicy>,
+    /// The protocols by which clients connect, which references carry.
+    protocols: Option<ClientProtocolPolicy>,
     /// The pool belongs to the program: an adapter does not keep it.
     pool: Weak<ThreadPool<HandedOverRequest>>,
     /// The priority of requests without a priority model.
@@ -54,12 +56,13 @@ impl LaneExecutor {
         adapter: &str,
         model: Option<PriorityModelPolicy>,
         bands: Option<PriorityBandedConnectionPolicy>,
+        protocols: Option<ClientProtocolPolicy>,
         pool: &Arc<ThreadPool<HandedOverRequest>>,
         transform: TransformSlot,
     ) -> Self {
         let idle_priority = pool.idle_priority().unwrap_or(Priority::MIN);
         let (pool, declared) = (Arc::downgrade(pool), RwLock::default());
-        Self { adapter: adapter.into(), model, bands, pool, idle_priority, transform, declared }
+        Self { adapter: adapter.into(), model, bands, protocols, pool, idle_priority, transform, declared }
     }
 
     pub(super) fn model(&self) -> Option<PriorityModelPolicy> {
@@ -220,7 +223,8 @@ impl RequestExecutor for LaneExecutor {
             PropagatedPolicy::PriorityModel(PriorityModelPolicy { server_priority, ..policy })
         });
         let bands = self.bands.clone().map(PropagatedPolicy::PriorityBands);
-        let policies: Vec<_> = model.into_iter().chain(bands).collect();
+        let protocols = self.protocols.clone().map(PropagatedPolicy::ClientProtocols);
+        let policies: Vec<_> = model.into_iter().chain(bands).chain(protocols).collect();
         if policies.is_empty() {
             return Vec::new();
         }

@@ -12,7 +12,9 @@ use spandrel_sync::Arc;
 use super::RtServerOrb;
 use super::executor::{Declaration, LaneExecutor};
 use crate::Priority;
-use crate::policies::{PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy, ThreadpoolPolicy};
+use crate::policies::{
+    ClientProtocolPolicy, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy, ThreadpoolPolicy,
+};
 
 /// Operations of adapters with priorities (`RTPortableServer::POA`). Those with a priority require SERVER_DECLARED, and
 /// an adapter without implicit activation: otherwise they raise `WrongPolicy`.
@@ -234,6 +236,7 @@ fn executor(rt_orb: &RtServerOrb, name: &str, policies: &[Policy]) -> Result<Exe
     let model = list.value::<PriorityModelPolicy>(PriorityModelPolicy::POLICY_TYPE)?;
     let pool = list.value::<ThreadpoolPolicy>(ThreadpoolPolicy::POLICY_TYPE)?;
     let bands = list.value::<PriorityBandedConnectionPolicy>(PriorityBandedConnectionPolicy::POLICY_TYPE)?;
+    let protocols = list.value::<ClientProtocolPolicy>(ClientProtocolPolicy::POLICY_TYPE)?;
     let threads = list.value::<ThreadPolicy>(ThreadPolicy::POLICY_TYPE)?;
     let first = model.map(|(at, _)| at).or(pool.map(|(at, _)| at)).or(bands.map(|(at, _)| at));
     if let (Some((at, threads)), Some(first)) = (threads, first)
@@ -276,7 +279,9 @@ fn executor(rt_orb: &RtServerOrb, name: &str, policies: &[Policy]) -> Result<Exe
         }
     }
     let (model, bands) = (model.map(|(_, policy)| *policy), bands.map(|(_, bands)| bands.clone()));
-    Ok(ExecutorPolicy(Arc::new(LaneExecutor::new(name, model, bands, &thread_pool, rt_orb.transform_slot()))))
+    let protocols = protocols.map(|(_, protocols)| protocols.clone());
+    let executor = LaneExecutor::new(name, model, bands, protocols, &thread_pool, rt_orb.transform_slot());
+    Ok(ExecutorPolicy(Arc::new(executor)))
 }
 
 /// The policies for a new adapter.

@@ -1,7 +1,10 @@
 //! The octets of contexts, components and policies: vectors from the documented layouts, and hostile input.
 
 use crate::contexts::PropagatedPolicy;
-use crate::policies::{MAX_BANDS, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy};
+use crate::policies::{
+    ClientProtocolPolicy, MAX_BANDS, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy,
+};
+use crate::protocols::{self, Protocol, TcpProtocolProperties, TransportProperties, UnixDomainProtocolProperties};
 use crate::{Priority, contexts};
 use proptest::prelude::*;
 use spandrel_cdr::{ByteOrder, TaggedComponent};
@@ -102,6 +105,62 @@ fn the_component_is_a_sequence_of_policies() {
     assert_eq!((sent.id, &*sent.data), (7, native));
 }
 
+/// TCP with a send buffer of 4,096 octets and without keep-alive, UNIX-domain sockets (5, 6), datagrams: as TAO's
+/// `TAO_ClientProtocolPolicy::_tao_encode` writes them.
+const PROTOCOLS: [&[u8]; 2] = [
+    &[
+        0, 0, 0, 0, 0, 0, 0, 3, // three protocols
+        0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 1, 0, // IIOP: two longs, three booleans; padding
+        0x54, 0x41, 0x4f, 0, 0, 0, 0, 5, 0, 0, 0, 6, //
+        0x54, 0x41, 0x4f, 4,
+    ],
+    &[
+        1, 0, 0, 0, 3, 0, 0, 0, //
+        0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, //
+        0, 0x4f, 0x41, 0x54, 5, 0, 0, 0, 6, 0, 0, 0, //
+        4, 0x4f, 0x41, 0x54,
+    ],
+];
+
+#[test]
+fn the_clients_protocols_have_taos_form() {
+    let mut tcp = TcpProtocolProperties::default();
+    tcp.keep_alive = false;
+    tcp.set_buffer_sizes(4096, 0).unwrap();
+    let unix = UnixDomainProtocolProperties::new(5, 6).unwrap();
+    let list = vec![
+        Protocol { protocol_type: protocols::IIOP, transport: Some(TransportProperties::Tcp(tcp)) },
+        Protocol { protocol_type: protocols::UNIX_DOMAIN, transport: Some(TransportProperties::UnixDomain(unix)) },
+        Protocol { protocol_type: protocols::DATAGRAMS, transport: None },
+    ];
+    let policy = PropagatedPolicy::ClientProtocols(ClientProtocolPolicy::new(list).unwrap());
+    for data in PROTOCOLS {
+        let encoded = EncodedPolicy { policy_type: 43, data: data.to_vec() };
+        assert_eq!(PropagatedPolicy::decode(encoded), Ok(policy.clone()));
+    }
+    let native = PROTOCOLS[usize::from(ByteOrder::NATIVE == ByteOrder::Little)];
+    assert_eq!(policy.encode().unwrap().data, native);
+}
+
+#[test]
+fn protocols_without_properties_are_sent_with_taos_defaults() {
+    let numbers = [protocols::IIOP, protocols::UNIX_DOMAIN, protocols::SHARED_MEMORY, protocols::DATAGRAMS];
+    let list = numbers.map(|protocol_type| Protocol { protocol_type, transport: None });
+    let policy = PropagatedPolicy::ClientProtocols(ClientProtocolPolicy::new(list.into()).unwrap());
+    let Ok(PropagatedPolicy::ClientProtocols(decoded)) = PropagatedPolicy::decode(policy.encode().unwrap()) else {
+        panic!("they are known");
+    };
+    let tcp = Some(TransportProperties::Tcp(TcpProtocolProperties::default()));
+    let expected = [
+        tcp,
+        Some(TransportProperties::UnixDomain(UnixDomainProtocolProperties::default())),
+        Some(TransportProperties::SharedMemory(protocols::SharedMemoryProtocolProperties::default())),
+        None,
+    ];
+    let transports: Vec<_> = decoded.protocols().iter().map(|protocol| protocol.transport.clone()).collect();
+    assert_eq!(transports, expected);
+}
+
 #[test]
 fn policies_of_other_types_are_kept() {
     let other = EncodedPolicy { policy_type: 23, data: vec![1, 2, 3] };
@@ -147,6 +206,15 @@ fn hostile_policies_are_refused_with_one_line() {
     let count = u32::try_from(MAX_BANDS + 1).unwrap();
     let many = [&[0; 4][..], &count.to_be_bytes(), &vec![0; 4 * (MAX_BANDS + 1)]].concat();
     assert_eq!(error(45, &many), "malformed priority-banded connection policy");
+    let twice = [0, 0, 0, 0, 0, 0, 0, 2, 0x54, 0x41, 0x4f, 4, 0x54, 0x41, 0x4f, 4];
+    assert_eq!(error(43, &twice), "invalid client protocol policy: the protocol 1413566212 is listed twice");
+    assert_eq!(error(43, &[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]), "malformed client protocol policy");
+    assert_eq!(
+        error(43, &[&[0; 4][..], &65_u32.to_be_bytes(), &[0x54; 260]].concat()),
+        "malformed client protocol policy"
+    );
+    let unknown = EncodedPolicy { policy_type: 43, data: vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 9] };
+    assert_eq!(PropagatedPolicy::decode(unknown.clone()), Ok(PropagatedPolicy::Other(unknown)), "another ORB's");
     let list = |data: &[u8]| {
         let component = TaggedComponent { tag: TAG_POLICIES, data: data.to_vec() };
         contexts::decode_policies(&component).unwrap_err().to_string()
@@ -161,11 +229,19 @@ fn hostile_policies_are_refused_with_one_line() {
 proptest! {
     #[test]
     fn decoders_return_on_any_octets(data in proptest::collection::vec(any::<u8>(), 0..96), cut in 0_usize..48) {
-        for data in [data, POLICIES[0][..cut.min(POLICIES[0].len())].to_vec()] {
+        let [policies, protocols] = [POLICIES[0], PROTOCOLS[0]].map(|whole| whole[..cut.min(whole.len())].to_vec());
+        for data in [data, policies, protocols] {
             let component = TaggedComponent { tag: TAG_POLICIES, data: data.clone() };
             if let Ok(Some(policies)) = contexts::decode_policies(&component) {
                 let again = contexts::encode_policies(&policies).unwrap();
                 prop_assert_eq!(contexts::decode_policies(&again).unwrap(), Some(policies));
+            }
+            for policy_type in [40, 43, 45] {
+                let encoded = EncodedPolicy { policy_type, data: data.clone() };
+                if let Ok(policy) = PropagatedPolicy::decode(encoded) {
+                    let again = PropagatedPolicy::decode(policy.encode().unwrap());
+                    prop_assert_eq!(again, Ok(policy));
+                }
             }
             for id in [10, 11] {
                 let received = context(id, &data);

@@ -12,7 +12,7 @@ use spandrel_transport::Deadline;
 
 use super::{
     Invocation, InvocationState, Verdict,
-    points::{AttemptPoints, ClientPoints, Unintercepted},
+    points::{AttemptPoints, BoundPoints, ClientPoints, Unintercepted},
 };
 use crate::{
     BoundCall, ObjectRef,
@@ -104,6 +104,9 @@ impl ObjectRef {
         };
         let BoundCall { route, caller } = binding.begin_call(self)?;
         let object = route.as_ref().unwrap_or(self);
+        if interception::client_interceptors(self.orb()).is_empty() {
+            return object.drive(call_kind, BoundPoints::new(caller));
+        }
         object.drive(call_kind, ClientPoints::new(object, (response, is_one_way), false).bound(caller))
     }
 

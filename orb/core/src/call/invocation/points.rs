@@ -10,7 +10,10 @@
 //!
 //! An asynchronous one-way that was sent has no second part.
 
+use std::cell::Cell;
+
 use spandrel_giop::{CompletionStatus, ReplyStatus, ServiceContext, SystemException};
+use spandrel_sync::thread_local;
 
 use super::{Invocation, Verdict};
 use crate::{
@@ -76,6 +79,76 @@ impl AttemptPoints for Unintercepted {
     }
 }
 
+/// A call with the service contexts of binding policies, and without interceptors.
+pub(super) struct BoundPoints {
+    caller: CallerState,
+    /// Taken from the thread, and returned to it at the end of the call.
+    contexts: Vec<ServiceContext>,
+}
+
+thread_local! {
+    /// The contexts of this thread's last call, for the next one.
+    static CONTEXTS: Cell<Vec<ServiceContext>> = const { Cell::new(Vec::new()) };
+}
+
+impl BoundPoints {
+    pub(super) fn new(caller: CallerState) -> Self {
+        Self { caller, contexts: CONTEXTS.with(Cell::take) }
+    }
+}
+
+impl Drop for BoundPoints {
+    fn drop(&mut self) {
+        let contexts = std::mem::take(&mut self.contexts);
+        // The thread may be ending.
+        let _ = CONTEXTS.try_with(|unused| unused.set(contexts));
+    }
+}
+
+impl AttemptPoints for BoundPoints {
+    fn begin(
+        &mut self,
+        invocation: &mut Invocation<'_>,
+        forward: Option<&Forward>,
+        index: usize,
+    ) -> Result<bool, SystemException> {
+        let object = invocation.object;
+        if let Some(binding) = object.orb().binding_policies() {
+            let destination = &object.destinations(forward)?[index];
+            binding.set_contexts(self.caller, destination.policies.as_deref(), &mut self.contexts)?;
+        }
+        Ok(true)
+    }
+
+    fn with_contexts<'a, R>(&self, call_kind: &CallKind<'_, 'a>, attempt: impl FnOnce(&CallKind<'_, 'a>) -> R) -> R {
+        with_contexts(&self.contexts, call_kind, attempt)
+    }
+
+    fn end(
+        &mut self,
+        _: &mut Invocation<'_>,
+        verdict: Result<Verdict, SystemException>,
+        _: Option<&Reply>,
+    ) -> Result<Verdict, SystemException> {
+        verdict
+    }
+}
+
+/// Runs `attempt` with these service contexts before those of the call.
+fn with_contexts<'a, R>(
+    contexts: &[ServiceContext],
+    call_kind: &CallKind<'_, 'a>,
+    attempt: impl FnOnce(&CallKind<'_, 'a>) -> R,
+) -> R {
+    let mut call_kind = *call_kind;
+    let all;
+    if let CallKind::Request { contexts: added, .. } = &mut call_kind {
+        all = joined(contexts, added);
+        *added = &all;
+    }
+    attempt(&call_kind)
+}
+
 /// The client interceptors of one call.
 #[derive(Debug)]
 pub(crate) struct ClientPoints {
@@ -127,7 +200,9 @@ impl ClientPoints {
         self.has_begun = true;
         if let (Some(caller), Some(binding)) = (self.caller, object.orb().binding_policies()) {
             let destination = &object.destinations(forward)?[index];
-            outgoing.extend(binding.contexts(caller, destination.policies.as_deref())?);
+            let mut contexts = Vec::new();
+            binding.set_contexts(caller, destination.policies.as_deref(), &mut contexts)?;
+            outgoing.extend(contexts);
         }
         let target: EffectiveTarget = (forward.map(|forward| forward.ior.clone()), index);
         let mut flow = ClientFlow::new(object, invocation.operation, self.response_request, outgoing, target.clone());
@@ -209,13 +284,7 @@ impl AttemptPoints for ClientPoints {
     }
 
     fn with_contexts<'a, R>(&self, call_kind: &CallKind<'_, 'a>, attempt: impl FnOnce(&CallKind<'_, 'a>) -> R) -> R {
-        let mut call_kind = *call_kind;
-        let contexts;
-        if let CallKind::Request { contexts: added, .. } = &mut call_kind {
-            contexts = joined(self.contexts(), added);
-            *added = &contexts;
-        }
-        attempt(&call_kind)
+        with_contexts(self.contexts(), call_kind, attempt)
     }
 
     fn end(

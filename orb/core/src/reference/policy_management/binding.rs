@@ -33,16 +33,18 @@ pub trait BindingPolicies: Send + Sync + std::fmt::Debug + 'static {
     /// The exception with which the call ends, COMPLETED_NO.
     fn begin_call(&self, object: &ObjectRef) -> Result<BoundCall, SystemException>;
 
-    /// The service contexts of a request of the call to an object with these policies. Called for each attempt,
-    /// possibly by another thread than the call's own.
+    /// Sets the service contexts of a request of the call to an object with these policies. Called for each attempt,
+    /// possibly by another thread than the call's own. `contexts` may have those of an earlier call, whose memory is
+    /// reused: a call allocates nothing in the steady state.
     ///
     /// # Errors
     /// The exception with which the call ends, COMPLETED_NO.
-    fn contexts(
+    fn set_contexts(
         &self,
         caller: CallerState,
         exposed: Option<&dyn ExposedPolicies>,
-    ) -> Result<Vec<ServiceContext>, SystemException>;
+        contexts: &mut Vec<ServiceContext>,
+    ) -> Result<(), SystemException>;
 
     /// Binds a reference explicitly (`_validate_connection`; CORBA 3.3 Part 1, 8.3.10). Returns whether this thread's
     /// calls are possible, and otherwise the policies that prevent them.
@@ -60,7 +62,7 @@ pub type CallerState = Option<i16>;
 pub struct BoundCall {
     /// The reference by which the call is made, if it is another one: to the same object, by other connections.
     pub route: Option<ObjectRef>,
-    /// The state of the calling thread when the call began, for [`BindingPolicies::contexts`].
+    /// The state of the calling thread when the call began, for [`BindingPolicies::set_contexts`].
     pub caller: CallerState,
 }
 
