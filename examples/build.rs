@@ -13,6 +13,7 @@ fn main() -> Result<(), spandrel_build::Error> {
         "mapping/values.idl",
         "tutorial/exchange.idl",
         "porting/desk.idl",
+        "real_time/plant.idl",
     ])?;
     // ANCHOR: library
     configure()

@@ -55,6 +55,20 @@ fn the_quick_start_greets() {
     assert_eq!(lines.next().unwrap(), "Hello, world!");
 }
 
+#[test]
+fn the_control_loop_runs_each_operation_at_its_priority() {
+    let output = example("real-time").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = [
+        "actuator ran at 25000",
+        "report ran at 100",
+        "sensor ran at 20000",
+        "step ran at 20000",
+        "200 turns, the mean level is 500 mm\n",
+    ];
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), lines.join("\n"));
+}
+
 /// One client and server, over each family.
 #[test]
 #[cfg(target_os = "linux")]
