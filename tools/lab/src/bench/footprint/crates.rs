@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use spandrel_idl::rust::{Options, Sides, generate};
-use spandrel_idl::{FrontEndOptions, MemoryFiles, compile_with};
 
 use super::fixtures::{self, Fixture};
 #[cfg(feature = "object-files")]
@@ -104,9 +103,7 @@ fn crate_name(fixture: &Fixture, engine: Engine, side: Side) -> String {
 
 /// The generated code of one side by one engine, and code that makes the compiler keep it.
 fn library(fixture: &Fixture, engine: Engine, side: Side) -> Result<String, LabError> {
-    let files = MemoryFiles::new().with("fixture.idl", fixture.idl.as_str());
-    let model = compile_with(&FrontEndOptions::default(), &files, "fixture.idl".as_ref());
-    let model = model.map_err(|error| LabError::Settings(format!("{}: {error}", fixture.name)))?;
+    let model = fixture.model()?;
     let sides = match side {
         Side::Stub => Sides::Client,
         Side::Skeleton => Sides::Server,

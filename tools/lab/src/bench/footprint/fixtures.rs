@@ -1,6 +1,12 @@
 //! The interfaces whose stubs and skeletons are built: the operations of appendix C one by one, and the
 //! services.
 
+use spandrel::services::IDL_FILES;
+use spandrel_idl::model::{DefinitionKind, Type};
+use spandrel_idl::{FrontEndOptions, MemoryFiles, Model, compile_with};
+
+use crate::LabError;
+
 /// An interface to build.
 #[derive(Clone, Debug)]
 pub(super) struct Fixture {
@@ -66,34 +72,95 @@ fn statements(idl: &str) -> Vec<String> {
     statements
 }
 
-/// The IDL of the measured services.
+/// The services of table 7.9 that Spandrel serves, each by the beginning of its modules' names. (The paper also has audio and
+/// video streams.)
+const SERVICES: [&str; 3] = ["CosNaming", "CosPropertyService", "CosTrading"];
+
+/// The IDL of the measured services: that of the daemons.
 pub(super) fn services() -> Vec<Fixture> {
-    let all = [
-        ("Param_Test", PARAM_TEST),
-        ("naming", include_str!("../../../idl/footprint/naming.idl")),
-        ("property", include_str!("../../../idl/footprint/property.idl")),
-        ("trading", include_str!("../../../idl/footprint/trading.idl")),
-    ];
-    all.into_iter().map(|(name, idl)| Fixture { name, idl: idl.to_owned() }).collect()
+    let service = |name| {
+        let module = format!("module {name} {{");
+        let idl = IDL_FILES.into_iter().find(|idl| idl.contains(&module)).unwrap_or_default();
+        Fixture { name, idl: idl.to_owned() }
+    };
+    let param_test = Fixture { name: "Param_Test", idl: PARAM_TEST.to_owned() };
+    std::iter::once(param_test).chain(SERVICES.map(service)).collect()
+}
+
+/// The numbers of a service's definitions, as table 7.9 counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Definitions {
+    pub(super) structures: usize,
+    /// Sequences with a name of their own.
+    pub(super) sequences: usize,
+    /// Operations and attributes, each in the interface that defines it.
+    pub(super) operations: usize,
+}
+
+/// A row of table 7.9: a service, with the numbers of its definitions here and in the paper.
+pub(super) struct DefinitionsRow {
+    pub(super) service: &'static str,
+    pub(super) here: Definitions,
+    pub(super) paper: Definitions,
+}
+
+/// Counts the definitions of the services.
+pub(super) fn definitions() -> Result<Vec<DefinitionsRow>, LabError> {
+    // Rows of the paper: CosNaming, CosPropertyService, CosTrading.
+    let paper = [(2, 2, 13), (3, 5, 33), (11, 7, 63)];
+    let services = services();
+    let rows = services.iter().skip(1).zip(paper).map(|(fixture, (structures, sequences, operations))| {
+        let here = count(&fixture.model()?, fixture.name);
+        Ok(DefinitionsRow { service: fixture.name, here, paper: Definitions { structures, sequences, operations } })
+    });
+    rows.collect()
+}
+
+fn count(model: &Model, service: &str) -> Definitions {
+    let mut counts = Definitions::default();
+    for definition in model.definitions().filter(|definition| definition.scoped_name.starts_with(service)) {
+        match &definition.kind {
+            DefinitionKind::Struct(_) => counts.structures += 1,
+            DefinitionKind::Typedef(typedef) if matches!(typedef.ty, Type::Sequence { .. }) => counts.sequences += 1,
+            DefinitionKind::Operation(_) | DefinitionKind::Attribute(_) => counts.operations += 1,
+            _ => {}
+        }
+    }
+    counts
+}
+
+impl Fixture {
+    pub(super) fn model(&self) -> Result<Model, LabError> {
+        let files = MemoryFiles::new().with("fixture.idl", self.idl.as_str());
+        let model = compile_with(&FrontEndOptions::default(), &files, "fixture.idl".as_ref());
+        model.map_err(|error| LabError::Settings(format!("{}: {error}", self.name)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use spandrel_idl::{FrontEndOptions, MemoryFiles, compile_with};
-
     use super::*;
 
     #[test]
     fn each_fixture_is_valid_idl_with_its_feature() {
         for fixture in operations().into_iter().chain(services()) {
-            let files = MemoryFiles::new().with("it.idl", fixture.idl.as_str());
-            let model = compile_with(&FrontEndOptions::default(), &files, "it.idl".as_ref());
-            let model = model.unwrap_or_else(|error| panic!("{}: {error}\n{}", fixture.name, fixture.idl));
+            let model = fixture.model().unwrap_or_else(|error| panic!("{error}\n{}", fixture.idl));
             if fixture.name.starts_with("test_") {
                 let interface = model.lookup("Param_Test").unwrap().id;
                 let names: Vec<&str> = model.flattened(interface).iter().map(|&id| model[id].name.as_str()).collect();
                 assert_eq!(names, [fixture.name]);
             }
         }
+    }
+
+    #[test]
+    fn the_definitions_of_the_services_are_counted() {
+        let rows = definitions().unwrap();
+        let counts: Vec<_> = rows
+            .iter()
+            .map(|DefinitionsRow { service, here, .. }| (*service, here.structures, here.sequences, here.operations))
+            .collect();
+        let expected = [("CosNaming", 2, 2, 17), ("CosPropertyService", 4, 6, 33), ("CosTrading", 10, 10, 71)];
+        assert_eq!(counts, expected);
     }
 }

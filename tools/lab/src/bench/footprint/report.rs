@@ -1,4 +1,4 @@
-//! Report of the footprint experiment, in tables like 7.1 to 7.8 of paper 001.
+//! Report of the footprint experiment, in tables like 7.1 to 7.9 of paper 001.
 
 use std::fmt::Write as _;
 
@@ -7,6 +7,7 @@ use spandrel_measure::table;
 use spandrel_measure::units::grouped;
 
 use super::calls::{Operation, Step};
+use super::fixtures::definitions;
 use super::minimum::{MAX_GROWTH, RECORDED};
 use super::results::Results;
 use super::settings::{Engine, Optimisation, Part, Side};
@@ -36,6 +37,15 @@ pub fn text(results: &Results) -> String {
             _ = writeln!(text, "\nOctets of all stubs and skeletons of an interface or service, built for {built}");
             _ = writeln!(text, "{}", services(results, optimisation));
         }
+    }
+    if parts.contains(&Part::Sizes)
+        && let Ok(table) = service_definitions(results)
+    {
+        _ = writeln!(
+            text,
+            "\nDefinitions in the IDL of the services, in parentheses those of the paper (table 7.9), and octets of their stubs and skeletons together, built for size"
+        );
+        _ = writeln!(text, "{table}");
     }
     if parts.contains(&Part::Latency) || parts.contains(&Part::Sizes) {
         _ = writeln!(
@@ -155,12 +165,7 @@ fn services(results: &Results, optimisation: Optimisation) -> table::Table {
             continue;
         }
         seen.push(name);
-        let total = |side: Side, engine: Engine| {
-            let service = results.services.iter().find(|it| {
-                (it.service.as_str(), it.engine, it.side, it.optimisation) == (name, engine, side, optimisation)
-            });
-            service.map_or(0, |it| it.sizes.total()) as f64
-        };
+        let total = |side, engine| results.service_size(name, engine, side, optimisation).unwrap_or(0) as f64;
         let cells = Side::ALL.into_iter().flat_map(|side| {
             let (compiled, interpretive) = (total(side, Engine::Compiled), total(side, Engine::Interpretive));
             [grouped(compiled), grouped(interpretive), format!("{:.2}", interpretive / compiled)]
@@ -168,6 +173,32 @@ fn services(results: &Results, optimisation: Optimisation) -> table::Table {
         table.add_row([name.to_owned()].into_iter().chain(cells));
     }
     table
+}
+
+/// Table 7.9: the definitions of the services that the daemons serve, with the sizes of what is generated from them.
+fn service_definitions(results: &Results) -> Result<table::Table, LabError> {
+    let header = ["service", "structures", "sequences", "operations, attributes", "compiled", "interpretive", "ratio"];
+    let mut table = table::with_header(header.map(str::to_owned).to_vec());
+    for row in definitions()? {
+        let size = |engine| {
+            let side = |side| results.service_size(row.service, engine, side, Optimisation::Size);
+            Some((side(Side::Stub)? + side(Side::Skeleton)?) as f64)
+        };
+        let [compiled, interpretive] = [Engine::Compiled, Engine::Interpretive].map(size);
+        let octets = |size: Option<f64>| size.map_or("absent".to_owned(), grouped);
+        let ratio =
+            interpretive.zip(compiled).map(|(interpretive, compiled)| format!("{:.2}", interpretive / compiled));
+        table.add_row([
+            row.service.to_owned(),
+            format!("{} ({})", row.here.structures, row.paper.structures),
+            format!("{} ({})", row.here.sequences, row.paper.sequences),
+            format!("{} ({})", row.here.operations, row.paper.operations),
+            octets(compiled),
+            octets(interpretive),
+            ratio.unwrap_or_default(),
+        ]);
+    }
+    Ok(table)
 }
 
 /// Table 7.8: performance, stub and skeleton in percent, and their means.
@@ -289,7 +320,7 @@ mod tests {
                     let sizes = Sizes { code: 100 * factor as u64, helpers: 10 + nth as u64, tables: 5, type_codes: 7 };
                     let operation = operation.name().to_owned();
                     results.footprints.push(Footprint { operation, engine, side, optimisation, sizes });
-                    let service = "naming".to_owned();
+                    let service = "CosNaming".to_owned();
                     if nth == 0 {
                         results.services.push(Service { service, engine, side, optimisation, sizes });
                     }

@@ -136,6 +136,14 @@ impl Results {
         Some((ratio(|call| call.two_way)?, ratio(Call::all_marshaling)?))
     }
 
+    /// The octets of a service's stubs or skeletons, if they were measured.
+    #[must_use]
+    pub fn service_size(&self, name: &str, engine: Engine, side: Side, optimisation: Optimisation) -> Option<u64> {
+        let wanted = (name, engine, side, optimisation);
+        let service = self.services.iter().find(|it| (&*it.service, it.engine, it.side, it.optimisation) == wanted);
+        service.map(|service| service.sizes.total())
+    }
+
     /// The size of a side of an operation, if it was built.
     #[must_use]
     pub fn size(&self, operation: &str, engine: Engine, side: Side, optimisation: Optimisation) -> Option<Sizes> {
