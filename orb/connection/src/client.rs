@@ -150,6 +150,11 @@ impl<W> ClientHalf<W> {
         self.accepts_requests || !self.abandoned.is_empty() || !self.waiters().all(reads)
     }
 
+    /// The request ids and the waiters of all calls.
+    pub fn calls(&self) -> impl Iterator<Item = (u32, &W)> {
+        self.calls.iter().map(|call| (call.request_id, &call.waiter))
+    }
+
     /// The waiters of all calls.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
         self.calls.iter().map(|call| &call.waiter)

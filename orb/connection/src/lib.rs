@@ -8,6 +8,7 @@
 //!   it.
 //! - [`ClientHalf`] has the calls that wait for replies, and gives each its outcome.
 //! - [`SendHalf`] decides which messages may still be written, for requests and replies alike.
+//! - [`AppendedRequests`] lets requests of several threads leave in one write.
 //! - [`ServerHalf`] has the requests that may be cancelled or are answered later.
 //! - [`ReaderWord`] decides which thread reads an accepted connection, and [`ServerPhase`] how far its end
 //!   has come.
@@ -18,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod appended;
 mod classify;
 mod client;
 #[cfg(test)]
@@ -30,6 +32,7 @@ mod server_phase;
 mod service_mode;
 mod turn;
 
+pub use appended::{AppendedRequests, WriteStart, WriteTurn};
 pub use classify::{Incoming, Role, Violation, classify};
 pub use client::{Abandoned, CallEntry, ClientHalf};
 pub use loss::{CallFailure, ConnectionEnd, EndCause, LossConsequence, RequestLoss, WriteFailure, Written};
