@@ -10,17 +10,18 @@ mod async_side;
 mod closing;
 mod pending_calls;
 mod reply;
+mod shared_writes;
 mod writing;
 
 pub(crate) use writing::SendFragmented;
 pub use writing::send_fragmented;
 
-use std::sync::OnceLock;
+use std::{io, sync::OnceLock};
 
 use spandrel_cdr::Encoder;
 pub use spandrel_connection::CallFailure;
 pub(crate) use spandrel_connection::RequestLoss;
-use spandrel_connection::{ClientHalf, ConnectionEnd, SentContexts};
+use spandrel_connection::{AppendedRequests, ClientHalf, ConnectionEnd, SentContexts, WriteStart, WriteTurn, Written};
 use spandrel_giop::{Message, MessageType};
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
@@ -71,6 +72,8 @@ pub struct ClientConnection {
     fragment_size: usize,
     send_fragmented: Option<SendFragmented>,
     pending: Mutex<PendingCalls>,
+    /// Whether there may be appended requests; those are in `pending`.
+    has_appended: AtomicBool,
     next_request_id: AtomicU32,
     /// Whether it must not be used for further calls.
     retired: AtomicBool,
@@ -115,7 +118,12 @@ impl ClientConnection {
             writer: Mutex::new(Writer::default()),
             fragment_size: usize::MAX,
             send_fragmented: None,
-            pending: Mutex::new(PendingCalls { reader, half: ClientHalf::default() }),
+            pending: Mutex::new(PendingCalls {
+                reader,
+                half: ClientHalf::default(),
+                appended: AppendedRequests::default(),
+            }),
+            has_appended: AtomicBool::new(false),
             next_request_id: AtomicU32::new(0),
             retired: AtomicBool::new(false),
             is_end_counted: AtomicBool::new(false),
@@ -223,23 +231,52 @@ impl ClientConnection {
             drop(pending);
             return self.call_exclusive(writer, reader, request_id, request, deadline);
         }
+        self.two_way_with_others(pending, request_id, request, deadline)
+    }
+
+    /// Makes a call on a connection that others use.
+    fn two_way_with_others<'c>(
+        &'c self,
+        mut pending: MutexGuard<'c, PendingCalls>,
+        request_id: u32,
+        request: &Encoder<'_>,
+        deadline: Option<&Deadline>,
+    ) -> Result<Reply, CallFailure> {
         let begun = pending.half.begin(request_id, ReplyWaiter::THREAD);
         debug_assert!(begun.is_ok(), "it was open under the same lock");
-        drop(pending);
-        if let Some(side) = self.async_side() {
+        if let Some(side) = self.async_side().filter(|side| side.is_adopted(self)) {
+            drop(pending);
             side.ensure_reading(self, request_id)?;
+            pending = self.pending.lock();
         }
-        match Writer::lock_and_send(self, request, deadline) {
-            Ok(()) => self.await_reply(request_id, deadline),
-            Err(error) if is_local_failure(&error) => {
-                self.pending.lock().half.remove(request_id);
-                Err(self.write_failed(error))
-            }
-            Err(error) => {
-                let read = self.await_reply(request_id, Some(&Deadline::after(PEER_REASON_TIMEOUT)));
-                Err(self.peer_reason(error, read))
-            }
+        let start = self.begin_write(&mut pending, request_id, request);
+        drop(pending);
+        let sent = match start {
+            WriteStart::Write => self.write_shared(request_id, request, deadline),
+            WriteStart::Append => Ok(()),
+            WriteStart::Alone => Writer::lock_and_send(self, request, deadline),
+        };
+        match sent {
+            Ok(()) => self.await_reply(request_id, request, deadline),
+            Err(error) => self.end_unwritten(request_id, request, error),
         }
+    }
+
+    /// Ends a call whose request could not be written.
+    #[cold]
+    fn end_unwritten(&self, request_id: u32, request: &Encoder<'_>, error: io::Error) -> Result<Reply, CallFailure> {
+        if !is_local_failure(&error) {
+            let read = self.await_reply(request_id, request, Some(&Deadline::after(PEER_REASON_TIMEOUT)));
+            return Err(self.peer_reason(error, read));
+        }
+        let mut pending = self.pending.lock();
+        pending.leave(request_id);
+        if pending.reader.is_some() && !pending.half.is_free() {
+            self.hand_over_reading(pending, false);
+        } else {
+            drop(pending);
+        }
+        Err(self.write_failed(error))
     }
 
     /// Makes a call on a connection without other users.
@@ -269,41 +306,68 @@ impl ClientConnection {
         outcome
     }
 
-    fn await_reply(&self, request_id: u32, deadline: Option<&Deadline>) -> Result<Reply, CallFailure> {
+    /// Waits for the reply to a request that is written or appended.
+    fn await_reply(
+        &self,
+        request_id: u32,
+        request: &Encoder<'_>,
+        deadline: Option<&Deadline>,
+    ) -> Result<Reply, CallFailure> {
         let mut pending = self.pending.lock();
         loop {
-            let PendingCalls { reader, half } = &mut *pending;
+            pending.end_write(request_id);
+            let PendingCalls { reader, half, appended } = &mut *pending;
             let mut call = half.call(request_id).expect("a thread stays registered until it has taken its outcome");
             if let Some(reply) = call.waiter().take_reply() {
-                call.remove();
+                pending.leave(request_id);
                 return Ok(reply);
             }
             if let Some(failure) = call.failure() {
-                call.remove();
+                pending.leave(request_id);
                 return Err(failure);
             }
-            if let Some(mut reader) = reader.take() {
+            let mut remaining = deadline.map(Deadline::remaining);
+            match appended.turn(request_id) {
+                WriteTurn::Written => {
+                    if let Some(mut reader) = reader.take() {
+                        drop(pending);
+                        let outcome = self.read_until_reply(&mut reader, request_id, deadline);
+                        self.return_reader(reader, Some(request_id), false);
+                        self.retire_if_timed_out(&outcome);
+                        return outcome;
+                    }
+                }
+                WriteTurn::Write => {
+                    half.set_written(request_id, Written::Whole);
+                    drop(pending);
+                    if let Err(error) = self.write_shared(request_id, request, deadline) {
+                        return self.end_unwritten(request_id, request, error);
+                    }
+                    pending = self.pending.lock();
+                    continue;
+                }
+                WriteTurn::BeingWritten => {}
+                WriteTurn::Wait => remaining = deadline.map(Deadline::left_to_send),
+                WriteTurn::Lost => {
+                    drop(pending);
+                    return self.end_unwritten(request_id, request, io::ErrorKind::NotConnected.into());
+                }
+            }
+            if remaining.is_some_and(|remaining| remaining.is_zero()) {
+                let is_taken_back = pending.leave(request_id);
                 drop(pending);
-                let outcome = self.read_until_reply(&mut reader, request_id, deadline);
-                self.return_reader(reader, Some(request_id), false);
-                self.retire_if_timed_out(&outcome);
-                return outcome;
+                if is_taken_back {
+                    return Err(self.write_failed(io::ErrorKind::TimedOut.into()));
+                }
+                let failure = self.reply_timed_out();
+                self.retire_after_timeout(&failure);
+                return Err(failure);
             }
             let wake = WAKE.with(Arc::clone);
             *call.waiter() = ReplyWaiter::Thread { wake: Some(Arc::clone(&wake)), reply: None };
-            match deadline {
+            match remaining {
                 None => wake.wait(&mut pending),
-                Some(deadline) => {
-                    let remaining = deadline.remaining();
-                    if remaining.is_zero() {
-                        call.remove();
-                        drop(pending);
-                        let failure = self.reply_timed_out();
-                        self.retire_after_timeout(&failure);
-                        return Err(failure);
-                    }
-                    wake.wait_for(&mut pending, remaining);
-                }
+                Some(remaining) => drop(wake.wait_for(&mut pending, remaining)),
             }
         }
     }
@@ -417,10 +481,16 @@ impl ClientConnection {
 
     /// Hands reading over to a waiting thread, or to the reactor.
     fn hand_over_reading(&self, pending: MutexGuard<'_, PendingCalls>, has_taken_all: bool) {
-        if !pending.wake_next_reader()
-            && let Some(side) = self.async_side()
-        {
-            side.hand_over_reading(self, pending, has_taken_all);
+        if pending.wake_next_reader() {
+            return;
+        }
+        match self.async_side() {
+            Some(side) => side.hand_over_reading(self, pending, has_taken_all),
+            None => drop(pending),
+        }
+        if self.is_retired() {
+            // A late reply may come that this thread would have read.
+            self.unblock_writer();
         }
     }
 

@@ -182,9 +182,7 @@ impl ClientConnection {
         if is_abandoned(&failure.exception) {
             self.statistics.timed_out_waiting();
             self.retire_unread();
-            if self.writer.try_lock().is_none() {
-                self.unblock_writer();
-            }
+            self.unblock_writer();
         }
     }
 
@@ -265,17 +263,18 @@ impl ClientConnection {
     /// request after the other is busy with the late reply and would read no further, so the writer would
     /// wait for ever. Closing the write side sends its request to another connection. If the transport has
     /// just taken its last octet, the reply can still be read.
+    #[cold]
     pub(super) fn unblock_writer(&self) {
-        if self.writer.try_lock_for(ADVISORY_TIMEOUT).is_some() {
-            return;
-        }
-        let pending = self.pending.lock();
-        let is_read = pending.reader.is_none() || pending.needs_reactor() || pending.has_waiting_thread();
-        drop(pending);
-        if !is_read {
+        if !self.is_read() && self.writer.try_lock_for(ADVISORY_TIMEOUT).is_none() && !self.is_read() {
             tracing::debug!(peer = %self.peer, "the sending side of a connection was closed after a time-out");
             self.transport.close_writer();
         }
+    }
+
+    /// Whether a thread reads, or will.
+    fn is_read(&self) -> bool {
+        let pending = self.pending.lock();
+        pending.reader.is_none() || pending.needs_reactor() || pending.has_waiting_thread()
     }
 }
 

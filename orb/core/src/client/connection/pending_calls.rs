@@ -7,18 +7,19 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
-use spandrel_connection::ClientHalf;
+use spandrel_connection::{AppendedRequests, ClientHalf};
 use spandrel_sync::{Arc, Condition, thread_local};
 use spandrel_transport::MessageReader;
 
 use super::{CallFailure, ClientConnection, Reply, has_async_calls};
 
-/// The message reader and the client's half of the connection.
+/// The message reader, the client's half of the connection, and the requests that share a write.
 #[derive(Debug)]
 pub(super) struct PendingCalls {
     /// Taken by the thread that has the reader role.
     pub(super) reader: Option<Box<MessageReader>>,
     pub(super) half: ClientHalf<ReplyWaiter>,
+    pub(super) appended: AppendedRequests,
 }
 
 /// The waiter for a reply.
@@ -53,17 +54,24 @@ pub(crate) trait ReplyReceiver: Send + Sync + fmt::Debug {
 impl PendingCalls {
     /// Gives the reader role to one of the waiting threads; returns false if there is none.
     pub(super) fn wake_next_reader(&self) -> bool {
-        let waiting = |waiter| match waiter {
-            &ReplyWaiter::Thread { ref wake, reply: None } => wake.as_ref(),
-            _ => None,
-        };
-        let wake = self.half.waiters().find_map(waiting);
+        let wake = self.next_reader();
         wake.inspect(|wake| wake.notify_one()).is_some()
     }
 
     /// Whether a thread waits, and may be given the reader role.
     pub(super) fn has_waiting_thread(&self) -> bool {
-        self.half.waiters().any(|waiter| waiter.wake().is_some())
+        self.next_reader().is_some()
+    }
+
+    /// The condition variable of a thread that waits for a reply to a request that is written.
+    fn next_reader(&self) -> Option<&Arc<Condition>> {
+        let waiting = |(request_id, waiter)| match waiter {
+            &ReplyWaiter::Thread { ref wake, reply: None } => {
+                wake.as_ref().filter(|_| self.appended.is_written(request_id))
+            }
+            _ => None,
+        };
+        self.half.calls().find_map(waiting)
     }
 
     /// Whether messages are awaited that no thread waits for.

@@ -204,7 +204,7 @@ impl ClientConnection {
             return;
         }
         // There is no reply to this: the connection ends, or the time is up.
-        let _ = self.await_reply(END_ENTRY, Some(deadline));
+        let _ = self.await_reply(END_ENTRY, &Encoder::new(Wire::default()), Some(deadline));
     }
 
     /// Sends a message without a body, if that is possible without waiting.

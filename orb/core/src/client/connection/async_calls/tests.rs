@@ -1,4 +1,5 @@
-//! Requests that are appended, and written together by the reactor. The tests take the place of the reactor.
+//! Requests that are appended, and written together by the reactor or by one of several threads. The tests take the place
+//! of the reactor.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +10,7 @@ use std::{
 use spandrel_cdr::{ByteOrder, Encoder};
 use spandrel_giop::{ReplyStatus, RequestTemplate, ResponseFlags, begin_reply};
 use spandrel_ipc::{Interest, Pollable};
-use spandrel_transport::{Address, MessageReader, ReactorTransport, Transport};
+use spandrel_transport::{Address, Deadline, MessageReader, ReactorTransport, Transport};
 
 use super::*;
 use crate::{client::connection::Reply, diagnostics::statistics::Statistics};
@@ -288,4 +289,87 @@ fn a_run_that_the_transport_takes_in_part_is_continued_in_order() {
         written.extend(std::mem::take(&mut transport.0.lock().writes).concat());
     }
     assert_eq!(ids(&written), (2..20).map(|call| call * 2).collect::<Vec<_>>());
+}
+
+type Outcomes = Vec<(u32, Result<(), CallFailure>)>;
+
+/// Calls of threads that begin while another thread writes: the first of them waits for the write lock. Those with a
+/// deadline end before the lock is free. Then there are replies to those in `replied`.
+fn call_during_a_write(
+    connection: &Arc<ClientConnection>,
+    transport: &Recorder,
+    calls: &[(u32, Option<Deadline>)],
+    replied: &[u32],
+) -> Outcomes {
+    let writer = connection.writer.lock();
+    let (mut threads, mut outcomes) = (Vec::new(), Vec::new());
+    for &(call, deadline) in calls {
+        let other = Arc::clone(connection);
+        let two_way = move || other.two_way(call, &request(call, 8), deadline.as_ref()).map(drop);
+        let thread = std::thread::spawn(two_way);
+        if deadline.is_some() {
+            outcomes.push((call, thread.join().expect("no panic")));
+            continue;
+        }
+        threads.push((call, thread));
+        while connection.pending.lock().half.pending() < threads.len() {
+            std::thread::yield_now();
+        }
+    }
+    replied.iter().for_each(|call| transport.0.lock().input.extend(reply(*call)));
+    drop(writer);
+    outcomes.extend(threads.into_iter().map(|(call, thread)| (call, thread.join().expect("no panic"))));
+    outcomes
+}
+
+#[test]
+fn requests_of_threads_that_begin_during_a_write_leave_with_the_next_one() {
+    let (connection, transport, _registration) = connect();
+    let calls = [0, 2, 4, 6, 8, 10, 12];
+    for _ in 0..2 {
+        let outcomes = call_during_a_write(&connection, &transport, &calls.map(|call| (call, None)), &calls);
+        assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()), "{outcomes:?}");
+        assert_eq!(transport.take_writes(), [[2, 4, 6, 8, 10, 12, 0]], "its own request comes last");
+    }
+    transport.0.lock().input.extend(reply(14));
+    connection.two_way(14, &request(14, 8), None).expect("it has a reply");
+    assert_eq!(transport.take_writes(), [[14]], "one by itself");
+    assert!(connection.pending.lock().half.is_free());
+}
+
+#[test]
+fn only_threads_whose_requests_were_written_to_the_last_octet_get_replies() {
+    let calls = [0, 2, 4, 6, 8];
+    let len = request(0, 8).position();
+    for room in [0, 5, len, 2 * len + 5, 4 * len, 4 * len + 5] {
+        let (connection, transport, _registration) = connect();
+        transport.0.lock().room = Some(room);
+        let sent = &[2, 4, 6, 8][..room / len];
+        let outcomes = call_during_a_write(&connection, &transport, &calls.map(|call| (call, None)), sent);
+        for (call, outcome) in outcomes {
+            match outcome {
+                Ok(()) => assert!(sent.contains(&call), "{room}: {call}"),
+                Err(failure) => {
+                    assert!(!sent.contains(&call), "{room}: {call} fails with {}", failure.exception);
+                    assert_eq!(failure.exception.completed(), CompletionStatus::No, "{room}: {call}");
+                }
+            }
+        }
+        let written = transport.0.lock().writes.concat();
+        assert_eq!((written.len(), ids(&written[..sent.len() * len])), (room, sent.to_vec()));
+        let is_cut = !connection.writer.lock().half.may_write();
+        assert!(is_cut || room % len == 0, "the peer would take further octets for the rest");
+    }
+}
+
+#[test]
+fn a_request_that_is_appended_until_its_deadline_is_not_written() {
+    let (connection, transport, _registration) = connect();
+    let late = Some(Deadline::after(Duration::from_millis(20)));
+    let outcomes = call_during_a_write(&connection, &transport, &[(0, None), (2, late)], &[]);
+    let failures: Vec<_> = outcomes.into_iter().map(|(call, outcome)| (call, outcome.expect_err("no reply"))).collect();
+    // The first one finds that the connection is not used further.
+    assert!(failures.iter().all(|(_, failure)| failure.exception.completed() == CompletionStatus::No), "{failures:?}");
+    assert_eq!(failures.iter().map(|(_, failure)| failure.may_repeat()).collect::<Vec<_>>(), [false, true]);
+    assert!(transport.take_writes().is_empty());
 }
