@@ -3,13 +3,17 @@
 use std::{error::Error, net::TcpListener, sync::Arc, time::Duration};
 
 use spandrel::{
-    Endpoint, ObjectRef, Orb, Poa, SystemException,
+    Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
     authorization::{Authorizer, Policy},
     options::Site,
     poa::{IdAssignmentPolicy, RequestProcessingPolicy, ServantRetentionPolicy},
+    ssliop::{ClientVerification, pem},
     types::{Any, Interface as _},
 };
-use spandrel_test_support::free_port;
+use spandrel_test_support::{
+    certificates::{Authority, Identity},
+    free_port,
+};
 
 use super::{BuyError, Fixture, Market, MarketServant, MarketSkeleton, Shop, Trade, idl::exchange::Feed};
 
@@ -18,7 +22,7 @@ type Made = Result<String, Box<dyn Error>>;
 type Symptom = (&'static str, fn() -> Made);
 
 /// The symptoms in the order of the page.
-const SYMPTOMS: [Symptom; 20] = [
+const SYMPTOMS: [Symptom; 22] = [
     ("The server does not run", the_server_does_not_run),
     ("The object is unknown to its server", the_object_is_unknown),
     ("A call waits, and ends at its time limit", the_manager_holds),
@@ -32,8 +36,10 @@ const SYMPTOMS: [Symptom; 20] = [
     ("The address is in use", the_address_is_in_use),
     ("A file of TLS cannot be read", a_file_of_tls_is_missing),
     ("The reference offers TLS only", the_reference_offers_tls_only),
+    ("The handshake of TLS fails", the_handshake_fails),
     ("The policy denies the call", the_policy_denies),
     ("The servant has panicked", the_servant_panics),
+    ("The reason stays at the server", the_reason_stays_at_the_server),
     ("The text cannot be sent", the_text_cannot_be_sent),
     ("The value of an `any` is of another type", the_any_has_another_type),
     ("Policies of an adapter clash", policies_clash),
@@ -178,6 +184,21 @@ fn the_reference_offers_tls_only() -> Made {
     message_with_causes(at(&Orb::builder().build()?, &object)?.good())
 }
 
+fn the_handshake_fails() -> Made {
+    let authority = Authority::new("an authority");
+    let Identity { chain, key } = authority.issue("127.0.0.1");
+    let trusting = || ssliop().trust(pem::authorities(authority.pem().as_bytes()).unwrap());
+    let secure = trusting()
+        .identity(pem::certificates(chain.as_bytes())?, pem::private_key(key.as_bytes())?)
+        .verify_clients(ClientVerification::Required);
+    let server = Orb::builder().protocol(secure).listen("ssliop://127.0.0.1:0".parse()?).build()?;
+    let object = Poa::root(&server)?.activate(MarketSkeleton::new(Shop::default()))?;
+    let client = Orb::builder().protocol(trusting()).build()?;
+    let rejected = message_with_causes(at(&client, &object.to_string())?.good());
+    server.shutdown()?;
+    rejected
+}
+
 fn the_policy_denies() -> Made {
     let policy: Policy = "[[rule]]\naction = \"allow\"\nidentity = \"cn:teller\"\n".parse()?;
     let server = Authorizer::new(policy).install(Orb::builder())?.build()?;
@@ -195,7 +216,7 @@ impl MarketServant for Broken {
     }
 
     fn last(&self) -> Result<Trade, SystemException> {
-        Ok(Trade::default())
+        Err(SystemException::raised(SystemExceptionKind::PersistStore, "/var/lib/market: No space left on device"))
     }
 
     fn buy(&self, _: u32, _: i64) -> Result<(), BuyError> {
@@ -209,6 +230,14 @@ fn the_servant_panics() -> Made {
     let panicked = message(at(&Orb::builder().build()?, &object.to_string())?.good());
     server.shutdown()?;
     panicked
+}
+
+fn the_reason_stays_at_the_server() -> Made {
+    let server = Orb::builder().build()?;
+    let object = Poa::root(&server)?.activate(MarketSkeleton::new(Broken))?;
+    let failed = message(at(&Orb::builder().build()?, &object.to_string())?.last());
+    server.shutdown()?;
+    failed
 }
 
 fn the_text_cannot_be_sent() -> Made {
