@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustls::ClientConfig;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use spandrel_sync::Arc;
 use spandrel_tls::{ClientOptions, ConfigError, ServerOptions};
 use spandrel_transport::OptionError;
@@ -60,10 +61,10 @@ pub enum SetupError {
     /// A server without a certificate and key.
     #[error("this ORB has no certificate (set `Ssliop::identity`, or the options -ORBSSLCertificate and -ORBSSLKey)")]
     NoIdentity,
-    /// A server with a certificate, and without its key.
+    /// A certificate without its key.
     #[error("this ORB has a certificate without its private key (set the option -ORBSSLKey, or `Ssliop::identity`)")]
     NoKey,
-    /// A server with a key, and without its certificate.
+    /// A key without its certificate.
     #[error(
         "this ORB has a private key without its certificate (set the option -ORBSSLCertificate, or `Ssliop::identity`)"
     )]
@@ -79,6 +80,19 @@ pub enum SetupError {
     Config(#[from] ConfigError),
 }
 spandrel_error::debug_as_report!(SetupError);
+
+/// The options of [`Options::take`].
+pub(crate) const OPTION_NAMES: [&str; 9] = [
+    "-ORBSSLCertificate",
+    "-ORBSSLKey",
+    "-ORBSSLCA",
+    "-ORBSSLRevoked",
+    "-ORBSSLReload",
+    "-ORBSSLVerify",
+    "-ORBSSLVersion",
+    "-ORBSSLPlain",
+    "-ORBSSLVerifyName",
+];
 
 impl Options {
     pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
@@ -97,14 +111,12 @@ impl Options {
 
     /// The configuration of clients.
     pub(crate) fn client(&self) -> Result<Arc<ClientConfig>, SetupError> {
-        let Credentials { chain, key, authorities, revoked } = self.credentials.clone();
+        let Credentials { authorities, revoked, .. } = self.credentials.clone();
         if authorities.is_empty() {
             return Err(SetupError::NoAuthorities);
         }
         let mut options = ClientOptions::new(Arc::clone(&self.provider), authorities).revoked(revoked);
-        if let Some(key) = key
-            && !chain.is_empty()
-        {
+        if let Some((chain, key)) = self.identity()? {
             options = options.identity(chain, key);
         }
         if self.allows_tls12 {
@@ -118,13 +130,8 @@ impl Options {
 
     /// The configuration of servers.
     pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, SetupError> {
-        let Credentials { chain, key, authorities, revoked } = self.credentials.clone();
-        let key = match (chain.is_empty(), key) {
-            (false, Some(key)) => key,
-            (false, None) => return Err(SetupError::NoKey),
-            (true, Some(_)) => return Err(SetupError::NoCertificate),
-            (true, None) => return Err(SetupError::NoIdentity),
-        };
+        let Credentials { authorities, revoked, .. } = self.credentials.clone();
+        let (chain, key) = self.identity()?.ok_or(SetupError::NoIdentity)?;
         let mut options = ServerOptions::new(Arc::clone(&self.provider), chain, key).revoked(revoked);
         if self.clients != ClientVerification::None && authorities.is_empty() {
             return Err(SetupError::NoAuthorities);
@@ -138,6 +145,17 @@ impl Options {
             options = options.allow_tls12();
         }
         Ok(options.build()?)
+    }
+
+    /// The certificates and the key of this ORB; `None` without both.
+    fn identity(&self) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>, SetupError> {
+        let Credentials { chain, key, .. } = self.credentials.clone();
+        match (chain.is_empty(), key) {
+            (false, Some(key)) => Ok(Some((chain, key))),
+            (false, None) => Err(SetupError::NoKey),
+            (true, Some(_)) => Err(SetupError::NoCertificate),
+            (true, None) => Ok(None),
+        }
     }
 
     /// Accepts a command-line option; returns false if it is not one of TLS.

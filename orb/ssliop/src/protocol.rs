@@ -24,7 +24,7 @@ use spandrel_transport::{
 use crate::configurations::Configurations;
 use crate::explanation::explain;
 use crate::files::CredentialKind;
-use crate::options::{Options, SetupError};
+use crate::options::{OPTION_NAMES, Options, SetupError};
 use crate::validity::warn_of_expiry;
 use crate::{ClientVerification, Plain};
 
@@ -228,6 +228,10 @@ impl Protocol for Ssliop {
 
     fn option(&self, option: &str, value: &str) -> Result<bool, OptionError> {
         self.configurations.change(|options| options.take(option, value))
+    }
+
+    fn option_names(&self) -> &'static [&'static str] {
+        &OPTION_NAMES
     }
 
     fn server(protocol: &Arc<Self>) -> Option<Arc<dyn ServerProtocol>> {

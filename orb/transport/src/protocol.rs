@@ -66,6 +66,11 @@ pub trait Protocol: fmt::Debug + Send + Sync + 'static {
         Ok(false)
     }
 
+    /// The names of its options, for suggestions where one is misspelt.
+    fn option_names(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The server's side of this protocol, for a type with both: an ORB that listens registers it too.
     ///
     /// It is called only where servers are registered, so that a program without them links no

@@ -36,6 +36,8 @@ pub trait DynProtocol<T: ?Sized>: fmt::Debug + Send + Sync {
     /// # Errors
     /// The errors of [`Protocol::option`].
     fn option(&self, option: &str, value: &str) -> Result<bool, OptionError>;
+    /// See [`Protocol::option_names`].
+    fn option_names(&self) -> &'static [&'static str];
 }
 
 /// A trait object that any stream of type `S` can become.
@@ -79,6 +81,10 @@ impl<P: Protocol, T: FromStream<P::Stream> + ?Sized> DynProtocol<T> for P {
 
     fn option(&self, option: &str, value: &str) -> Result<bool, OptionError> {
         Protocol::option(self, option, value)
+    }
+
+    fn option_names(&self) -> &'static [&'static str] {
+        Protocol::option_names(self)
     }
 }
 
@@ -140,6 +146,11 @@ impl<T: ?Sized> Protocols<T> {
             }
         }
         Ok(false)
+    }
+
+    /// The names of the options of all protocols.
+    pub fn option_names(&self) -> impl Iterator<Item = &'static str> {
+        self.all.iter().flat_map(|protocol| protocol.option_names()).copied()
     }
 
     /// The addresses by which the server of a profile can be reached.

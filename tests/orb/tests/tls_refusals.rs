@@ -306,6 +306,46 @@ fn an_expired_server_certificate_is_refused() {
 }
 
 #[test]
+fn a_misspelt_option_of_tls_is_told_with_the_right_one() {
+    let message = |builder: OrbBuilder, option| builder.option(option, "1").unwrap_err().to_string();
+    for (given, meant) in [
+        ("-ORBSSLCertificat", "-ORBSSLCertificate"),
+        ("-ORBSSLkey", "-ORBSSLKey"),
+        ("-ORBSSLCa", "-ORBSSLCA"),
+        ("-ORBSSLRevoke", "-ORBSSLRevoked"),
+        ("-ORBSSLReloads", "-ORBSSLReload"),
+        ("-ORBSSLVerfy", "-ORBSSLVerify"),
+        ("-ORBSSLVersions", "-ORBSSLVersion"),
+        ("-ORBSSLPlane", "-ORBSSLPlain"),
+        ("-ORBSSLVerifyNames", "-ORBSSLVerifyName"),
+    ] {
+        let expected = format!("`{given}` is not an ORB option: did you mean `{meant}`?");
+        assert_eq!(message(client(), given), expected);
+        assert!(message(Orb::builder(), given).contains("`OrbBuilder::protocol` with `Ssliop`"));
+    }
+}
+
+#[test]
+fn a_client_with_half_of_an_identity_names_the_other_half() {
+    alone(|| {
+        let server = server();
+        let folder = tempfile::tempdir().unwrap();
+        let identity = authority().issue("x.example");
+        for (option, content, missing) in [
+            ("-ORBSSLCertificate", &identity.chain, "a certificate without its private key (set the option -ORBSSLKey"),
+            ("-ORBSSLKey", &identity.key, "a private key without its certificate (set the option -ORBSSLCertificate"),
+        ] {
+            let file = folder.path().join("half.pem");
+            std::fs::write(&file, content).unwrap();
+            let half = || client().option(option, file.to_str().unwrap()).unwrap();
+            for refused in refusals(half, server.object.ior()) {
+                assert!(chain(&refused).contains(missing), "{}", chain(&refused));
+            }
+        }
+    });
+}
+
+#[test]
 fn an_unfinished_handshake_times_out_with_every_concurrency_strategy() {
     alone(|| {
         const HANDSHAKE: Duration = Duration::from_millis(300);

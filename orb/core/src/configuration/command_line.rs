@@ -83,7 +83,10 @@ impl OrbBuilder {
         }
         match self.protocols.option(option, value) {
             Ok(true) => Ok(self),
-            Ok(false) => Err(InitError::UnknownOption(option.to_owned())),
+            Ok(false) => Err(match values::similar_option(option, self.protocols.option_names()) {
+                Some(similar) => InitError::MisspeltOption { option: option.to_owned(), similar },
+                None => InitError::UnknownOption(option.to_owned()),
+            }),
             Err(reason) => Err(InitError::RefusedValue { option: option.to_owned(), value: value.to_owned(), reason }),
         }
     }

@@ -18,6 +18,14 @@ pub enum InitError {
     /// The option is unknown, or belongs to a protocol that the program does not have.
     #[error("`{0}` is not an ORB option{hint}", hint = unknown_option_hint(.0))]
     UnknownOption(String),
+    /// The option is unknown, and similar to one of a protocol of the program.
+    #[error("`{option}` is not an ORB option: did you mean `{similar}`?")]
+    MisspeltOption {
+        /// The option as it was spelled.
+        option: String,
+        /// The option of the protocol.
+        similar: String,
+    },
     /// The option is the last argument and needs a value.
     #[error("`{0}` needs a value")]
     MissingValue(String),
@@ -62,13 +70,18 @@ fn unknown_option_hint(option: &str) -> String {
             " of this program: those of TLS are in docs/security.md, and need `OrbBuilder::protocol` with `Ssliop`";
         return hint.to_owned();
     }
-    // All names begin alike, so what follows is compared.
-    let name = |option: &'static str| option.strip_prefix(PREFIX);
-    let known = OrbOption::tables().iter().copied().flatten().flat_map(|row| row.names).filter_map(|known| name(known));
-    match option.strip_prefix(PREFIX).and_then(|given| closest(given, known)) {
-        Some(known) => format!(": did you mean `{PREFIX}{known}`?"),
+    let names = OrbOption::tables().iter().copied().flatten().flat_map(|row| row.names).copied();
+    match similar_option(option, names) {
+        Some(similar) => format!(": did you mean `{similar}`?"),
         None => ": docs/options.md lists the options".to_owned(),
     }
+}
+
+/// The name that is probably meant by an unknown option, if any is near enough.
+pub(super) fn similar_option(option: &str, names: impl Iterator<Item = &'static str>) -> Option<String> {
+    // All names begin alike, so what follows is compared.
+    let rests = names.filter_map(|name| name.strip_prefix(PREFIX));
+    closest(option.strip_prefix(PREFIX)?, rests).map(|rest| format!("{PREFIX}{rest}"))
 }
 
 /// Parses `yes` or `no`.
