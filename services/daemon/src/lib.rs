@@ -43,6 +43,7 @@ mod caller;
 mod client;
 mod failure;
 mod iterators;
+mod publication;
 mod purge;
 mod signals;
 mod toml_text;
@@ -68,6 +69,7 @@ pub use caller::caller;
 pub use client::client_orb;
 pub use failure::{Failure, FailureKind};
 pub use iterators::{ActiveIterators, IteratorOptions};
+pub use publication::Publication;
 pub use purge::{PurgeOptions, PurgeStop, Purger};
 pub use signals::hangup_flag;
 pub use spandrel_error::output::{parse, remark};
@@ -218,11 +220,24 @@ impl Daemon {
     /// # Errors
     /// Standard output that cannot be written; an implementation repository that refuses the server.
     pub fn serve(&self, services: &[String]) -> Result<(), Failure> {
+        self.serve_until(services, |shutdown| shutdown())
+    }
+
+    /// As [`serve`](Self::serve); `end` gets the function that shuts the ORB down, when the process is told to end.
+    fn serve_until(
+        &self,
+        services: &[String],
+        end: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static,
+    ) -> Result<(), Failure> {
         let (orb, is_ready) =
             (self.orb.clone(), &|| activation::impl_is_ready(&self.orb).map(drop).map_err(Failure::failed));
         self.orb.accept_connections();
-        // An ORB that was shut down already needs no shutdown.
-        serve(services, is_ready, move || drop(orb.begin_shutdown()), || self.orb.run())
+        let begin_shutdown = move || {
+            let orb = orb.clone();
+            // An ORB that was shut down already needs no shutdown.
+            end(Box::new(move || drop(orb.begin_shutdown())));
+        };
+        serve(services, is_ready, begin_shutdown, || self.orb.run())
     }
 }
 

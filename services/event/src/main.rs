@@ -6,12 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use spandrel::services::NamingClient;
-use spandrel_daemon::{Daemon, DaemonArgs, EXIT_CODES, Failure, FailureKind};
+use spandrel_daemon::{Daemon, DaemonArgs, EXIT_CODES, Failure, FailureKind, Publication};
 use spandrel_event::{
     EventError, EventOptions, EventService, FACTORY_KEY, Limits, PeerOptions, STORE_FILE, check_store,
 };
-use spandrel_metrics::{Endpoint, Families};
 use spandrel_store::{BackupCommand, Service};
 
 /// The default port, that of omniEvents.
@@ -93,11 +91,10 @@ fn serve(args: &Args) -> Result<(), Failure> {
         storage: None,
     };
     let service = EventService::start(daemon.orb(), options).map_err(failure)?;
-    let published = Published::new(args, &daemon, &service)?;
-    let _endpoint = args.metrics.map(|address| open_metrics(address, &daemon, &service)).transpose()?;
+    let published = publish(args, &daemon, &service)?;
+    let _endpoint = args.metrics.map(|address| daemon.open_metrics(address, service.metrics())).transpose()?;
     let url = daemon.url(FACTORY_KEY, service.factory())?;
-    daemon.serve(&[format!("{FACTORY_KEY} {url}")])?;
-    published.withdraw();
+    daemon.serve_published(&[format!("{FACTORY_KEY} {url}")], published)?;
     service.stop().map_err(failure)
 }
 
@@ -109,61 +106,15 @@ fn failure(error: EventError) -> Failure {
     }
 }
 
-/// The names that the daemon has bound.
-struct Published {
-    names: Option<NamingClient>,
-    bound: Vec<String>,
-}
-
-impl Published {
-    /// Creates the channels of the command line, and binds them and the factory.
-    fn new(args: &Args, daemon: &Daemon, service: &EventService) -> Result<Self, Failure> {
-        let mut objects = Vec::new();
-        for name in &args.channel {
-            objects.push((name.clone(), service.channel(name).map_err(failure)?));
-        }
-        let Some(factory) = &args.publish else { return Ok(Self { names: None, bound: Vec::new() }) };
-        objects.push((factory.clone(), service.factory().clone()));
-        let names = NamingClient::new(daemon.orb()).map_err(Failure::failed)?;
-        for (name, object) in &objects {
-            names.publish(name, object).map_err(Failure::failed)?;
-        }
-        Ok(Self { names: Some(names), bound: objects.into_iter().map(|(name, _)| name).collect() })
+/// Creates the channels of the command line, and binds them and the factory.
+fn publish(args: &Args, daemon: &Daemon, service: &EventService) -> Result<Option<Publication>, Failure> {
+    let mut objects = Vec::new();
+    for name in &args.channel {
+        objects.push((name.clone(), service.channel(name).map_err(failure)?));
     }
-
-    fn withdraw(self) {
-        let Some(names) = self.names else { return };
-        for name in self.bound {
-            _ = names.withdraw(&name); // the naming service may have ended before
-        }
-    }
-}
-
-/// Opens the endpoint with the metrics of the service and of its ORB.
-fn open_metrics(address: SocketAddr, daemon: &Daemon, service: &EventService) -> Result<Endpoint, Failure> {
-    let (orb, events) = (daemon.orb().clone(), service.metrics());
-    let render = move || {
-        let mut families = Families::default();
-        families.add(&orb.render_metrics(), None);
-        families.add(&events(), None);
-        families.to_string()
-    };
-    Endpoint::open(address, render).map_err(|error| {
-        let kind = match error.kind() {
-            std::io::ErrorKind::AddrInUse => FailureKind::AddressInUse,
-            _ => FailureKind::Failed,
-        };
-        Failure::new(kind, EndpointError { address, error })
-    })
-}
-
-/// The failure to open the endpoint of the metrics.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot show metrics at {address} (--metrics)")]
-struct EndpointError {
-    address: SocketAddr,
-    #[source]
-    error: std::io::Error,
+    let Some(factory) = &args.publish else { return Ok(None) };
+    objects.push((factory.clone(), service.factory().clone()));
+    Publication::new(daemon, objects).map(Some)
 }
 
 fn check(args: &DaemonArgs) -> Result<(), Failure> {

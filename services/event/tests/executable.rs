@@ -7,11 +7,13 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use spandrel::services::NamingClient;
 use spandrel::services::cos_event_channel_admin::EventChannel;
 use spandrel::services::cos_event_comm::PushConsumerSkeleton;
 use spandrel::services::event::event_channel_factory::CreateChannelError;
 use spandrel::services::omni_events::EventChannelFactory;
 use spandrel::{Endpoint, Orb, Poa};
+use spandrel_naming::{NamingOptions, NamingService};
 use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
 
 use crate::support::{Recorder, consumers, long, supplier};
@@ -160,6 +162,31 @@ fn metrics_and_channels_of_the_command_line_are_there() {
         assert!(text.contains(line), "{line}: {text}");
     }
     client.shutdown().unwrap();
+}
+
+/// Factory and channels are bound in a naming service, until the process is told to end.
+#[test]
+fn published_names_are_withdrawn_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let names_orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let names = NamingService::start(&names_orb, NamingOptions::new(folder.path())).unwrap();
+    let root = format!("NameService={}", names.reference());
+    let orb_option = format!("-ORBInitRef {root}");
+    let words = ["--transient", "--publish", "plant/events", "--channel", "plant.channel", "--orb", &orb_option];
+    let mut process = Process::start(folder.path(), 0, &words);
+    let lookup = Orb::init(["-ORBInitRef".to_owned(), root]).unwrap();
+    let client = NamingClient::new(&lookup).unwrap();
+    let factory: EventChannelFactory = client.resolve("plant/events").unwrap();
+    assert!(factory.join_channel("plant.channel").unwrap().is_some());
+    let channel: EventChannel = client.resolve("plant.channel").unwrap();
+    supplier(&channel).push(&long(1)).unwrap();
+    let end = Command::new("kill").args(["-TERM", &process.child.id().to_string()]).status().unwrap();
+    assert!(end.success() && process.child.wait().unwrap().success());
+    assert!(client.resolve::<EventChannel>("plant.channel").is_err());
+    assert!(client.resolve::<EventChannelFactory>("plant/events").is_err());
+    lookup.shutdown().unwrap();
+    names.stop().unwrap();
+    names_orb.shutdown().unwrap();
 }
 
 #[test]
