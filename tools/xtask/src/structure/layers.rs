@@ -62,6 +62,7 @@ const LAYERS: &[Layer] = &[
             "activator",
             "repository",
             "trading",
+            "notification",
             "event",
             "delivery",
             "property",

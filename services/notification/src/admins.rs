@@ -1,0 +1,263 @@
+//! The servants of administrators.
+
+use spandrel::net::sync::Arc;
+use spandrel::services::cos_event_channel_admin::{
+    self as event_service, ProxyPullConsumer, ProxyPullSupplier, ProxyPushConsumer, ProxyPushSupplier,
+};
+use spandrel::services::cos_notification::qo_s_admin::{SetQosError, ValidateQosError};
+use spandrel::services::cos_notification::{EventType, NamedPropertyRange, Property, QoSAdminServant};
+use spandrel::services::cos_notify_channel_admin::{
+    AdminLimitExceeded, AdminLimitExceededError, ClientType, ConsumerAdminServant, ConsumerAdminSkeleton, EventChannel,
+    InterFilterGroupOperator, ProxyConsumer, ProxyNotFound, ProxyNotFoundError, ProxySupplier, SupplierAdminServant,
+    SupplierAdminSkeleton,
+};
+use spandrel::services::cos_notify_comm::notify_publish::OfferChangeError;
+use spandrel::services::cos_notify_comm::{NotifyPublishServant, NotifySubscribeServant};
+use spandrel::services::cos_notify_filter::filter_admin::{GetFilterError, RemoveFilterError};
+use spandrel::services::cos_notify_filter::{Filter, FilterAdminServant, MappingFilter};
+use spandrel::{CompletionStatus, ObjectRef, SystemException};
+
+use crate::admin::Admin;
+use crate::channel::Channel;
+use crate::filters::mapping_reference;
+use crate::proxy::{EventForm, ProxyKind, Side};
+use crate::qos::{Level, Qos};
+use crate::servant::ProxyServant;
+
+/// An administrator and its channel.
+#[derive(Clone, Debug)]
+pub(crate) struct AdminServant {
+    pub(crate) channel: Arc<Channel>,
+    pub(crate) admin: Arc<Admin>,
+}
+
+/// Both exceptions of the creation of a proxy, where the operation of the event service has none for bounds.
+struct CreateError(SystemException);
+
+impl From<AdminLimitExceeded> for CreateError {
+    fn from(error: AdminLimitExceeded) -> Self {
+        let detail = move || format!("the channel has reached its {}", error.admin_property_err.name);
+        Self(SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail))
+    }
+}
+
+impl From<SystemException> for CreateError {
+    fn from(exception: SystemException) -> Self {
+        Self(exception)
+    }
+}
+
+impl AdminServant {
+    pub(crate) fn activate(&self) -> Result<ObjectRef, SystemException> {
+        let part = self.admin.name();
+        match self.admin.side {
+            Side::Suppliers => self.channel.serve(Some(&part), Arc::new(SupplierAdminSkeleton::new(self.clone()))),
+            Side::Consumers => self.channel.serve(Some(&part), Arc::new(ConsumerAdminSkeleton::new(self.clone()))),
+        }
+    }
+
+    fn create<E: From<AdminLimitExceeded> + From<SystemException>>(
+        &self,
+        is_push: bool,
+        form: EventForm,
+    ) -> Result<(ObjectRef, i32), E> {
+        let kind = ProxyKind { side: self.admin.side, is_push, form };
+        let proxy = self.channel.add_proxy::<E>(&self.admin, kind)?;
+        let id = proxy.id;
+        Ok((ProxyServant { channel: Arc::clone(&self.channel), proxy }.activate()?, id))
+    }
+
+    fn create_plain(&self, is_push: bool) -> Result<ObjectRef, SystemException> {
+        let created = self.create::<CreateError>(is_push, EventForm::EventService);
+        created.map(|(object, _)| object).map_err(|CreateError(exception)| exception)
+    }
+
+    fn proxy(&self, id: i32) -> Result<ObjectRef, ProxyNotFoundError> {
+        let proxy = self.channel.proxy(&self.admin, id).filter(|proxy| proxy.kind.form != EventForm::EventService);
+        Ok(self.channel.reference(Some(&proxy.ok_or(ProxyNotFound {})?.name()))?)
+    }
+}
+
+impl QoSAdminServant for AdminServant {
+    fn get_qos(&self) -> Result<Vec<Property>, SystemException> {
+        Ok(self.admin.qos.read().or(&self.channel.qos.read()).properties(Level::Administrator))
+    }
+
+    fn set_qos(&self, qos: &[Property]) -> Result<(), SetQosError> {
+        let changed = self.admin.qos.read().with(qos, Level::Administrator)?;
+        self.channel.set_admin_qos(&self.admin, changed);
+        Ok(())
+    }
+
+    fn validate_qos(&self, required_qos: &[Property]) -> Result<Vec<NamedPropertyRange>, ValidateQosError> {
+        self.admin.qos.read().with(required_qos, Level::Administrator)?;
+        Ok(Qos::further_ranges(required_qos, Level::Administrator))
+    }
+}
+
+impl FilterAdminServant for AdminServant {
+    fn add_filter(&self, new_filter: Option<&Filter>) -> Result<i32, SystemException> {
+        self.admin.filters.add(&self.channel.shared, new_filter)
+    }
+
+    fn remove_filter(&self, filter: i32) -> Result<(), RemoveFilterError> {
+        Ok(self.admin.filters.remove(filter)?)
+    }
+
+    fn get_filter(&self, filter: i32) -> Result<Option<Filter>, GetFilterError> {
+        Ok(self.admin.filters.get(&self.channel.shared, filter)?.map(|object| object.unchecked_narrow()))
+    }
+
+    fn get_all_filters(&self) -> Result<Vec<i32>, SystemException> {
+        Ok(self.admin.filters.ids())
+    }
+
+    fn remove_all_filters(&self) -> Result<(), SystemException> {
+        self.admin.filters.clear();
+        Ok(())
+    }
+}
+
+impl NotifySubscribeServant for AdminServant {
+    fn subscription_change(&self, added: &[EventType], removed: &[EventType]) -> Result<(), OfferChangeError> {
+        Ok(self.channel.change_types(Side::Consumers, &self.admin.types, added, removed)?)
+    }
+}
+
+impl NotifyPublishServant for AdminServant {
+    fn offer_change(&self, added: &[EventType], removed: &[EventType]) -> Result<(), OfferChangeError> {
+        Ok(self.channel.change_types(Side::Suppliers, &self.admin.types, added, removed)?)
+    }
+}
+
+impl event_service::ConsumerAdminServant for AdminServant {
+    fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplier>, SystemException> {
+        Ok(Some(self.create_plain(true)?.unchecked_narrow()))
+    }
+
+    fn obtain_pull_supplier(&self) -> Result<Option<ProxyPullSupplier>, SystemException> {
+        Ok(Some(self.create_plain(false)?.unchecked_narrow()))
+    }
+}
+
+impl event_service::SupplierAdminServant for AdminServant {
+    fn obtain_push_consumer(&self) -> Result<Option<ProxyPushConsumer>, SystemException> {
+        Ok(Some(self.create_plain(true)?.unchecked_narrow()))
+    }
+
+    fn obtain_pull_consumer(&self) -> Result<Option<ProxyPullConsumer>, SystemException> {
+        Ok(Some(self.create_plain(false)?.unchecked_narrow()))
+    }
+}
+
+impl ConsumerAdminServant for AdminServant {
+    fn my_id(&self) -> Result<i32, SystemException> {
+        Ok(self.admin.id)
+    }
+
+    fn my_channel(&self) -> Result<Option<EventChannel>, SystemException> {
+        Ok(Some(self.channel.reference(None)?.unchecked_narrow()))
+    }
+
+    fn my_operator(&self) -> Result<InterFilterGroupOperator, SystemException> {
+        Ok(self.admin.operator)
+    }
+
+    fn priority_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
+        Ok(mapping_reference(&self.channel.shared, self.admin.mappings.read().priority.as_ref()))
+    }
+
+    fn set_priority_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
+        let shared = &self.channel.shared;
+        self.admin.mappings.write().priority = shared.filters.mapping(shared, value)?;
+        Ok(())
+    }
+
+    fn lifetime_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
+        Ok(mapping_reference(&self.channel.shared, self.admin.mappings.read().lifetime.as_ref()))
+    }
+
+    fn set_lifetime_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
+        let shared = &self.channel.shared;
+        self.admin.mappings.write().lifetime = shared.filters.mapping(shared, value)?;
+        Ok(())
+    }
+
+    fn pull_suppliers(&self) -> Result<Vec<i32>, SystemException> {
+        Ok(self.channel.proxy_ids(&self.admin, false))
+    }
+
+    fn push_suppliers(&self) -> Result<Vec<i32>, SystemException> {
+        Ok(self.channel.proxy_ids(&self.admin, true))
+    }
+
+    fn get_proxy_supplier(&self, proxy_id: i32) -> Result<Option<ProxySupplier>, ProxyNotFoundError> {
+        Ok(Some(self.proxy(proxy_id)?.unchecked_narrow()))
+    }
+
+    fn obtain_notification_pull_supplier(
+        &self,
+        ctype: ClientType,
+    ) -> Result<(Option<ProxySupplier>, i32), AdminLimitExceededError> {
+        let (object, id) = self.create::<AdminLimitExceededError>(false, ctype.into())?;
+        Ok((Some(object.unchecked_narrow()), id))
+    }
+
+    fn obtain_notification_push_supplier(
+        &self,
+        ctype: ClientType,
+    ) -> Result<(Option<ProxySupplier>, i32), AdminLimitExceededError> {
+        let (object, id) = self.create::<AdminLimitExceededError>(true, ctype.into())?;
+        Ok((Some(object.unchecked_narrow()), id))
+    }
+
+    fn destroy(&self) -> Result<(), SystemException> {
+        self.channel.destroy_admin(&self.admin)
+    }
+}
+
+impl SupplierAdminServant for AdminServant {
+    fn my_id(&self) -> Result<i32, SystemException> {
+        Ok(self.admin.id)
+    }
+
+    fn my_channel(&self) -> Result<Option<EventChannel>, SystemException> {
+        Ok(Some(self.channel.reference(None)?.unchecked_narrow()))
+    }
+
+    fn my_operator(&self) -> Result<InterFilterGroupOperator, SystemException> {
+        Ok(self.admin.operator)
+    }
+
+    fn pull_consumers(&self) -> Result<Vec<i32>, SystemException> {
+        Ok(self.channel.proxy_ids(&self.admin, false))
+    }
+
+    fn push_consumers(&self) -> Result<Vec<i32>, SystemException> {
+        Ok(self.channel.proxy_ids(&self.admin, true))
+    }
+
+    fn get_proxy_consumer(&self, proxy_id: i32) -> Result<Option<ProxyConsumer>, ProxyNotFoundError> {
+        Ok(Some(self.proxy(proxy_id)?.unchecked_narrow()))
+    }
+
+    fn obtain_notification_pull_consumer(
+        &self,
+        ctype: ClientType,
+    ) -> Result<(Option<ProxyConsumer>, i32), AdminLimitExceededError> {
+        let (object, id) = self.create::<AdminLimitExceededError>(false, ctype.into())?;
+        Ok((Some(object.unchecked_narrow()), id))
+    }
+
+    fn obtain_notification_push_consumer(
+        &self,
+        ctype: ClientType,
+    ) -> Result<(Option<ProxyConsumer>, i32), AdminLimitExceededError> {
+        let (object, id) = self.create::<AdminLimitExceededError>(true, ctype.into())?;
+        Ok((Some(object.unchecked_narrow()), id))
+    }
+
+    fn destroy(&self) -> Result<(), SystemException> {
+        self.channel.destroy_admin(&self.admin)
+    }
+}

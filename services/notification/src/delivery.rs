@@ -1,0 +1,174 @@
+//! The tasks that push events to consumers, and pull them from suppliers, in the form of each proxy.
+
+use std::time::Duration;
+
+use spandrel::net::sync::Arc;
+use spandrel::services::cos_event_comm::pull_supplier::PullError;
+use spandrel::services::cos_event_comm::push_consumer::PushError;
+use spandrel::services::cos_event_comm::{PullSupplier, PushConsumer};
+use spandrel::services::cos_notify_comm::{
+    DisconnectedError, SequencePullSupplier, SequencePushConsumer, StructuredPullSupplier, StructuredPushConsumer,
+};
+use spandrel::{ObjectRef, SystemException};
+use spandrel_delivery::{BatchBounds, Delivery, DeliveryEnd, Event, PeerFailure, PullSupplierPeer, PushConsumerPeer};
+
+use crate::channel::{Channel, DisconnectCause};
+use crate::notification::{Content, Notification};
+use crate::proxy::{EventForm, Proxy};
+use crate::shared::{PullReply, structured};
+
+/// The time between two calls of a pull supplier that had no event.
+const PULL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The most events of one reply of a pull supplier.
+const PULL_BATCH: i32 = 100;
+
+fn failure_of_any(error: PushError) -> PeerFailure {
+    match error {
+        PushError::Disconnected(_) => PeerFailure::Disconnected,
+        PullError::System(exception) => PeerFailure::System(exception),
+    }
+}
+
+fn failure(error: DisconnectedError) -> PeerFailure {
+    match error {
+        DisconnectedError::Disconnected(_) => PeerFailure::Disconnected,
+        DisconnectedError::System(exception) => PeerFailure::System(exception),
+    }
+}
+
+/// A consumer in its form.
+enum ConsumerForm {
+    Any(PushConsumer),
+    Structured(StructuredPushConsumer),
+    Sequence(SequencePushConsumer),
+}
+
+struct Consumer<'c> {
+    form: ConsumerForm,
+    channel: &'c Channel,
+    proxy: &'c Proxy,
+}
+
+impl PushConsumerPeer<Notification> for Consumer<'_> {
+    fn batch(&self) -> BatchBounds {
+        match self.form {
+            ConsumerForm::Sequence(_) => {
+                let channel = *self.channel.qos.read();
+                self.proxy.own_qos().or(&channel).batch()
+            }
+            _ => BatchBounds::ONE,
+        }
+    }
+
+    async fn push(&self, events: &[Arc<Event<Notification>>]) -> Result<(), PeerFailure> {
+        match &self.form {
+            ConsumerForm::Any(consumer) => {
+                for event in events {
+                    consumer.push_async(&event.value.content.to_any()).await.map_err(failure_of_any)?;
+                }
+            }
+            ConsumerForm::Structured(consumer) => {
+                for event in events {
+                    let event = event.value.content.to_structured();
+                    consumer.push_structured_event_async(&event).await.map_err(failure)?;
+                }
+            }
+            ConsumerForm::Sequence(consumer) => {
+                consumer.push_structured_events_async(&structured(events)).await.map_err(failure)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A supplier in its form.
+enum Supplier {
+    Any(PullSupplier),
+    Structured(StructuredPullSupplier),
+    Sequence(SequencePullSupplier),
+}
+
+impl PullSupplierPeer for Supplier {
+    type Pulled = Vec<Content>;
+
+    async fn pull(&self) -> Result<Option<Vec<Content>>, PeerFailure> {
+        let structured = |event| Content::Structured(Box::new(event));
+        let (events, has_event) = match self {
+            Self::Any(supplier) => {
+                let (event, has_event) = supplier.try_pull_async().await.map_err(failure_of_any)?;
+                (vec![Content::from_any(&event)], has_event)
+            }
+            Self::Structured(supplier) => {
+                let (event, has_event) = supplier.try_pull_structured_event_async().await.map_err(failure)?;
+                (vec![structured(event)], has_event)
+            }
+            Self::Sequence(supplier) => {
+                let (events, has_event) =
+                    supplier.try_pull_structured_events_async(PULL_BATCH).await.map_err(failure)?;
+                (events.into_iter().map(structured).collect(), has_event)
+            }
+        };
+        Ok((has_event && !events.is_empty()).then_some(events))
+    }
+}
+
+/// Starts the task that pushes to a peer, or pulls from it.
+pub(crate) fn start_task(channel: &Arc<Channel>, proxy: &Arc<Proxy>, peer: ObjectRef) -> Result<(), SystemException> {
+    let (channel, proxy) = (Arc::clone(channel), Arc::clone(proxy));
+    let orb = channel.shared.orb.clone();
+    match proxy.kind.side {
+        crate::proxy::Side::Consumers => orb.spawn(push_events(channel, proxy, peer)),
+        crate::proxy::Side::Suppliers => orb.spawn(pull_events(channel, proxy, peer)),
+    }
+}
+
+async fn push_events(channel: Arc<Channel>, proxy: Arc<Proxy>, peer: ObjectRef) {
+    let peer = peer.with_timeout(Some(channel.shared.peers.timeout));
+    let form = match proxy.kind.form {
+        EventForm::EventService | EventForm::Any => ConsumerForm::Any(peer.unchecked_narrow()),
+        EventForm::Structured => ConsumerForm::Structured(peer.unchecked_narrow()),
+        EventForm::Sequence => ConsumerForm::Sequence(peer.unchecked_narrow()),
+    };
+    let (name, label) = (channel.name(), proxy.name());
+    let consumer = Consumer { form, channel: &channel, proxy: &proxy };
+    let end = delivery(&channel, &proxy, &name, &label).push_events(&consumer).await;
+    disconnect_after(end, &channel, &proxy);
+}
+
+async fn pull_events(channel: Arc<Channel>, proxy: Arc<Proxy>, peer: ObjectRef) {
+    let peer = peer.with_timeout(Some(channel.shared.peers.timeout));
+    let supplier = match proxy.kind.form {
+        EventForm::EventService | EventForm::Any => Supplier::Any(peer.unchecked_narrow()),
+        EventForm::Structured => Supplier::Structured(peer.unchecked_narrow()),
+        EventForm::Sequence => Supplier::Sequence(peer.unchecked_narrow()),
+    };
+    let (name, label) = (channel.name(), proxy.name());
+    let publish = |events: Vec<Content>| {
+        for event in events {
+            if let Err(error) = channel.receive(&proxy, event) {
+                tracing::debug!(%error, channel = name, "an event of a pull supplier was refused");
+            }
+        }
+    };
+    let end = delivery(&channel, &proxy, &name, &label).pull_events(&supplier, || PULL_INTERVAL, publish).await;
+    disconnect_after(end, &channel, &proxy);
+}
+
+fn delivery<'d>(channel: &'d Channel, proxy: &'d Proxy, name: &'d str, label: &'d str) -> Delivery<'d, PullReply> {
+    let shared = &channel.shared;
+    Delivery {
+        queue: &proxy.queue,
+        task: &proxy.task,
+        timer: &shared.timer,
+        peers: shared.peers,
+        channel: name,
+        proxy: label,
+    }
+}
+
+fn disconnect_after(end: DeliveryEnd, channel: &Channel, proxy: &Proxy) {
+    if end == DeliveryEnd::PeerFailed {
+        channel.disconnect(proxy, DisconnectCause::PeerFailed);
+    }
+}

@@ -1,0 +1,295 @@
+//! The interfaces of proxies for consumers: the proxy is a supplier.
+
+use spandrel::server::{DeferredOperations, ServerCall, TakenRequest};
+use spandrel::services::cos_event_channel_admin::proxy_pull_supplier::ConnectPullConsumerError;
+use spandrel::services::cos_event_channel_admin::proxy_push_supplier::ConnectPushConsumerError;
+use spandrel::services::cos_event_channel_admin::{self as event_service};
+use spandrel::services::cos_event_comm::pull_supplier::{PullError, TryPullError};
+use spandrel::services::cos_event_comm::{self, Disconnected, PullConsumer, PushConsumer};
+use spandrel::services::cos_notification::{EventType, NamedPropertyRange, Property, StructuredEvent};
+use spandrel::services::cos_notify_channel_admin::proxy_supplier::ValidateEventQosError;
+use spandrel::services::cos_notify_channel_admin::{
+    AlreadyConnectedError, AlreadyConnectedOrTypeErrorError, ConnectionAlreadyActiveOrNotConnectedError as ResumeError,
+    ConnectionAlreadyInactiveOrNotConnectedError as SuspendError, ConsumerAdmin, ObtainInfoMode,
+    ProxyPullSupplierServant, ProxyPushSupplierServant, ProxySupplierServant, ProxyType,
+    SequenceProxyPullSupplierServant, SequenceProxyPushSupplierServant, StructuredProxyPullSupplierServant,
+    StructuredProxyPushSupplierServant,
+};
+use spandrel::services::cos_notify_comm::notify_subscribe::SubscriptionChangeError;
+use spandrel::services::cos_notify_comm::{
+    self, DisconnectedError, NotifySubscribeServant, SequencePullConsumer, SequencePullSupplierServant,
+    SequencePushConsumer, SequencePushSupplierServant, StructuredPullConsumer, StructuredPullSupplierServant,
+    StructuredPushConsumer, StructuredPushSupplierServant,
+};
+use spandrel::services::cos_notify_filter::MappingFilter;
+use spandrel::types::{Any, Interface as _};
+use spandrel::{CompletionStatus, SystemException};
+
+use crate::filters::mapping_reference;
+use crate::proxy::{Side, required};
+use crate::servant::ProxyServant;
+use crate::shared::{PullReply, structured};
+
+impl ProxyServant {
+    fn require_connected(&self) -> Result<(), Disconnected> {
+        if self.proxy.connection.is_connected() { Ok(()) } else { Err(Disconnected {}) }
+    }
+}
+
+/// The exception for pulls without a deferred reply, which have no thread that may wait.
+fn no_event() -> SystemException {
+    let detail = "there is no event, and a call in the same process cannot wait for one";
+    SystemException::transient(0, CompletionStatus::No).with_detail(detail)
+}
+
+/// The number of events that a client demands.
+fn batch_size(max_number: i32) -> Result<usize, SystemException> {
+    usize::try_from(max_number).ok().filter(|number| *number > 0).ok_or_else(|| {
+        SystemException::bad_param(0, CompletionStatus::No).with_detail("the number of events is not positive")
+    })
+}
+
+impl ProxySupplierServant for ProxyServant {
+    fn my_type(&self) -> Result<ProxyType, SystemException> {
+        Ok(self.proxy.kind.proxy_type())
+    }
+
+    fn my_admin(&self) -> Result<Option<ConsumerAdmin>, SystemException> {
+        Ok(Some(self.channel.reference(Some(&self.proxy.admin.name()))?.unchecked_narrow()))
+    }
+
+    fn priority_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
+        Ok(mapping_reference(&self.channel.shared, self.proxy.mappings.read().priority.as_ref()))
+    }
+
+    fn set_priority_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
+        let shared = &self.channel.shared;
+        self.proxy.mappings.write().priority = shared.filters.mapping(shared, value)?;
+        Ok(())
+    }
+
+    fn lifetime_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
+        Ok(mapping_reference(&self.channel.shared, self.proxy.mappings.read().lifetime.as_ref()))
+    }
+
+    fn set_lifetime_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
+        let shared = &self.channel.shared;
+        self.proxy.mappings.write().lifetime = shared.filters.mapping(shared, value)?;
+        Ok(())
+    }
+
+    fn obtain_offered_types(&self, mode: ObtainInfoMode) -> Result<Vec<EventType>, SystemException> {
+        Ok(self.channel.obtain_types(&self.proxy, mode))
+    }
+
+    fn validate_event_qos(&self, required_qos: &[Property]) -> Result<Vec<NamedPropertyRange>, ValidateEventQosError> {
+        self.validate_event(required_qos)
+    }
+}
+
+impl NotifySubscribeServant for ProxyServant {
+    fn subscription_change(&self, added: &[EventType], removed: &[EventType]) -> Result<(), SubscriptionChangeError> {
+        Ok(self.channel.change_types(Side::Consumers, &self.proxy.types, added, removed)?)
+    }
+}
+
+impl cos_event_comm::PushSupplierServant for ProxyServant {
+    fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl cos_event_comm::PullSupplierServant for ProxyServant {
+    fn pull(&self) -> Result<Any, PullError> {
+        let (event, has_event) = self.try_pull()?;
+        if has_event { Ok(event) } else { Err(no_event().into()) }
+    }
+
+    fn try_pull(&self) -> Result<(Any, bool), TryPullError> {
+        self.require_connected()?;
+        let event = self.proxy.queue.take(1)?.pop();
+        Ok(event.map_or_else(|| (Any::default(), false), |event| (event.value.content.to_any(), true)))
+    }
+
+    fn disconnect_pull_supplier(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl cos_notify_comm::PushSupplierServant for ProxyServant {}
+
+impl cos_notify_comm::PullSupplierServant for ProxyServant {}
+
+impl StructuredPushSupplierServant for ProxyServant {
+    fn disconnect_structured_push_supplier(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl StructuredPullSupplierServant for ProxyServant {
+    fn pull_structured_event(&self) -> Result<StructuredEvent, DisconnectedError> {
+        let (event, has_event) = self.try_pull_structured_event()?;
+        if has_event { Ok(event) } else { Err(no_event().into()) }
+    }
+
+    fn try_pull_structured_event(&self) -> Result<(StructuredEvent, bool), DisconnectedError> {
+        self.require_connected()?;
+        let event = structured(&self.proxy.queue.take(1)?).pop();
+        let has_event = event.is_some();
+        Ok((event.unwrap_or_default(), has_event))
+    }
+
+    fn disconnect_structured_pull_supplier(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl SequencePushSupplierServant for ProxyServant {
+    fn disconnect_sequence_push_supplier(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl SequencePullSupplierServant for ProxyServant {
+    fn pull_structured_events(&self, max_number: i32) -> Result<Vec<StructuredEvent>, DisconnectedError> {
+        let (events, has_event) = self.try_pull_structured_events(max_number)?;
+        if has_event { Ok(events) } else { Err(no_event().into()) }
+    }
+
+    fn try_pull_structured_events(&self, max_number: i32) -> Result<(Vec<StructuredEvent>, bool), DisconnectedError> {
+        self.require_connected()?;
+        let events = structured(&self.proxy.queue.take(batch_size(max_number)?)?);
+        let has_event = !events.is_empty();
+        Ok((events, has_event))
+    }
+
+    fn disconnect_sequence_pull_supplier(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl event_service::ProxyPushSupplierServant for ProxyServant {
+    fn connect_push_consumer(&self, push_consumer: Option<&PushConsumer>) -> Result<(), ConnectPushConsumerError> {
+        self.connect(Some(required(push_consumer)?.as_object()))
+    }
+}
+
+impl event_service::ProxyPullSupplierServant for ProxyServant {
+    fn connect_pull_consumer(&self, pull_consumer: Option<&PullConsumer>) -> Result<(), ConnectPullConsumerError> {
+        self.connect(pull_consumer.map(|consumer| consumer.as_object()))
+    }
+}
+
+impl ProxyPushSupplierServant for ProxyServant {
+    fn connect_any_push_consumer(
+        &self,
+        push_consumer: Option<&PushConsumer>,
+    ) -> Result<(), AlreadyConnectedOrTypeErrorError> {
+        self.connect(Some(required(push_consumer)?.as_object()))
+    }
+
+    fn suspend_connection(&self) -> Result<(), SuspendError> {
+        self.suspend()
+    }
+
+    fn resume_connection(&self) -> Result<(), ResumeError> {
+        self.resume()
+    }
+}
+
+impl StructuredProxyPushSupplierServant for ProxyServant {
+    fn connect_structured_push_consumer(
+        &self,
+        push_consumer: Option<&StructuredPushConsumer>,
+    ) -> Result<(), AlreadyConnectedOrTypeErrorError> {
+        self.connect(Some(required(push_consumer)?.as_object()))
+    }
+
+    fn suspend_connection(&self) -> Result<(), SuspendError> {
+        self.suspend()
+    }
+
+    fn resume_connection(&self) -> Result<(), ResumeError> {
+        self.resume()
+    }
+}
+
+impl SequenceProxyPushSupplierServant for ProxyServant {
+    fn connect_sequence_push_consumer(
+        &self,
+        push_consumer: Option<&SequencePushConsumer>,
+    ) -> Result<(), AlreadyConnectedOrTypeErrorError> {
+        self.connect(Some(required(push_consumer)?.as_object()))
+    }
+
+    fn suspend_connection(&self) -> Result<(), SuspendError> {
+        self.suspend()
+    }
+
+    fn resume_connection(&self) -> Result<(), ResumeError> {
+        self.resume()
+    }
+}
+
+impl ProxyPullSupplierServant for ProxyServant {
+    fn connect_any_pull_consumer(&self, pull_consumer: Option<&PullConsumer>) -> Result<(), AlreadyConnectedError> {
+        self.connect(pull_consumer.map(|consumer| consumer.as_object()))
+    }
+}
+
+impl StructuredProxyPullSupplierServant for ProxyServant {
+    fn connect_structured_pull_consumer(
+        &self,
+        pull_consumer: Option<&StructuredPullConsumer>,
+    ) -> Result<(), AlreadyConnectedError> {
+        self.connect(pull_consumer.map(|consumer| consumer.as_object()))
+    }
+}
+
+impl SequenceProxyPullSupplierServant for ProxyServant {
+    fn connect_sequence_pull_consumer(
+        &self,
+        pull_consumer: Option<&SequencePullConsumer>,
+    ) -> Result<(), AlreadyConnectedError> {
+        self.connect(pull_consumer.map(|consumer| consumer.as_object()))
+    }
+}
+
+/// The pulls that wait for an event without a thread.
+pub(crate) struct WaitingPulls(pub(crate) ProxyServant);
+
+impl DeferredOperations for WaitingPulls {
+    fn take<'m>(&self, mut call: ServerCall<'m>) -> Result<TakenRequest<'m>, SystemException> {
+        let proxy = &self.0.proxy;
+        // An unconnected proxy answers by its skeleton.
+        if !call.is_response_expected() || !proxy.connection.is_connected() {
+            return Ok(TakenRequest::LeftToSkeleton(call));
+        }
+        let (reply, replied) = match call.operation() {
+            "pull" => {
+                let (reply, replied) = call.defer_reply::<Any, PullError>()?;
+                (PullReply::Any(reply), replied)
+            }
+            "pull_structured_event" => {
+                let (reply, replied) = call.defer_reply::<StructuredEvent, DisconnectedError>()?;
+                (PullReply::Structured(reply), replied)
+            }
+            "pull_structured_events" => {
+                let how_many = batch_size(call.arguments()?.i32()?)?;
+                let (reply, replied) = call.defer_reply::<Vec<StructuredEvent>, DisconnectedError>()?;
+                (PullReply::Sequence(reply, how_many), replied)
+            }
+            _ => return Ok(TakenRequest::LeftToSkeleton(call)),
+        };
+        if let Some(ended) = proxy.queue.wait(reply) {
+            self.0.channel.shared.replies.send(ended);
+        }
+        Ok(TakenRequest::Taken(replied))
+    }
+}

@@ -1,0 +1,210 @@
+//! The interfaces of proxies for suppliers: the proxy is a consumer.
+
+use spandrel::SystemException;
+use spandrel::services::cos_event_channel_admin::proxy_pull_consumer::ConnectPullSupplierError;
+use spandrel::services::cos_event_channel_admin::proxy_push_consumer::ConnectPushSupplierError;
+use spandrel::services::cos_event_channel_admin::{self as event_service};
+use spandrel::services::cos_event_comm::push_consumer::PushError;
+use spandrel::services::cos_event_comm::{self, Disconnected, PullSupplier, PushSupplier};
+use spandrel::services::cos_notification::{EventType, NamedPropertyRange, Property, StructuredEvent};
+use spandrel::services::cos_notify_channel_admin::proxy_consumer::ValidateEventQosError;
+use spandrel::services::cos_notify_channel_admin::{
+    AlreadyConnectedError, AlreadyConnectedOrTypeErrorError, ConnectionAlreadyActiveOrNotConnectedError as ResumeError,
+    ConnectionAlreadyInactiveOrNotConnectedError as SuspendError, ObtainInfoMode, ProxyConsumerServant,
+    ProxyPullConsumerServant, ProxyPushConsumerServant, ProxyType, SequenceProxyPullConsumerServant,
+    SequenceProxyPushConsumerServant, StructuredProxyPullConsumerServant, StructuredProxyPushConsumerServant,
+    SupplierAdmin,
+};
+use spandrel::services::cos_notify_comm::notify_publish::OfferChangeError;
+use spandrel::services::cos_notify_comm::{
+    self, DisconnectedError, NotifyPublishServant, SequencePullConsumerServant, SequencePullSupplier,
+    SequencePushConsumerServant, SequencePushSupplier, StructuredPullConsumerServant, StructuredPullSupplier,
+    StructuredPushConsumerServant, StructuredPushSupplier,
+};
+use spandrel::types::{Any, Interface as _};
+
+use crate::notification::Content;
+use crate::proxy::{Side, required};
+use crate::servant::ProxyServant;
+
+impl ProxyServant {
+    fn receive<E: From<Disconnected> + From<SystemException>>(&self, content: Content) -> Result<(), E> {
+        if !self.proxy.connection.is_connected() {
+            return Err(Disconnected {}.into());
+        }
+        Ok(self.channel.receive(&self.proxy, content)?)
+    }
+}
+
+impl ProxyConsumerServant for ProxyServant {
+    fn my_type(&self) -> Result<ProxyType, SystemException> {
+        Ok(self.proxy.kind.proxy_type())
+    }
+
+    fn my_admin(&self) -> Result<Option<SupplierAdmin>, SystemException> {
+        Ok(Some(self.channel.reference(Some(&self.proxy.admin.name()))?.unchecked_narrow()))
+    }
+
+    fn obtain_subscription_types(&self, mode: ObtainInfoMode) -> Result<Vec<EventType>, SystemException> {
+        Ok(self.channel.obtain_types(&self.proxy, mode))
+    }
+
+    fn validate_event_qos(&self, required_qos: &[Property]) -> Result<Vec<NamedPropertyRange>, ValidateEventQosError> {
+        self.validate_event(required_qos)
+    }
+}
+
+impl NotifyPublishServant for ProxyServant {
+    fn offer_change(&self, added: &[EventType], removed: &[EventType]) -> Result<(), OfferChangeError> {
+        Ok(self.channel.change_types(Side::Suppliers, &self.proxy.types, added, removed)?)
+    }
+}
+
+impl cos_event_comm::PushConsumerServant for ProxyServant {
+    fn push(&self, data: &Any) -> Result<(), PushError> {
+        self.receive(Content::from_any(data))
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl cos_event_comm::PullConsumerServant for ProxyServant {
+    fn disconnect_pull_consumer(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl cos_notify_comm::PushConsumerServant for ProxyServant {}
+
+impl cos_notify_comm::PullConsumerServant for ProxyServant {}
+
+impl StructuredPushConsumerServant for ProxyServant {
+    fn push_structured_event(&self, notification: &StructuredEvent) -> Result<(), DisconnectedError> {
+        self.receive(Content::Structured(Box::new(notification.clone())))
+    }
+
+    fn disconnect_structured_push_consumer(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl StructuredPullConsumerServant for ProxyServant {
+    fn disconnect_structured_pull_consumer(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl SequencePushConsumerServant for ProxyServant {
+    /// Publishes the events in their order, up to the first that the channel refuses.
+    fn push_structured_events(&self, notifications: &[StructuredEvent]) -> Result<(), DisconnectedError> {
+        for notification in notifications {
+            self.receive::<DisconnectedError>(Content::Structured(Box::new(notification.clone())))?;
+        }
+        Ok(())
+    }
+
+    fn disconnect_sequence_push_consumer(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl SequencePullConsumerServant for ProxyServant {
+    fn disconnect_sequence_pull_consumer(&self) -> Result<(), SystemException> {
+        self.disconnect();
+        Ok(())
+    }
+}
+
+impl event_service::ProxyPushConsumerServant for ProxyServant {
+    fn connect_push_supplier(&self, push_supplier: Option<&PushSupplier>) -> Result<(), ConnectPushSupplierError> {
+        self.connect(push_supplier.map(|supplier| supplier.as_object()))
+    }
+}
+
+impl event_service::ProxyPullConsumerServant for ProxyServant {
+    fn connect_pull_supplier(&self, pull_supplier: Option<&PullSupplier>) -> Result<(), ConnectPullSupplierError> {
+        self.connect(Some(required(pull_supplier)?.as_object()))
+    }
+}
+
+impl ProxyPushConsumerServant for ProxyServant {
+    fn connect_any_push_supplier(&self, push_supplier: Option<&PushSupplier>) -> Result<(), AlreadyConnectedError> {
+        self.connect(push_supplier.map(|supplier| supplier.as_object()))
+    }
+}
+
+impl StructuredProxyPushConsumerServant for ProxyServant {
+    fn connect_structured_push_supplier(
+        &self,
+        push_supplier: Option<&StructuredPushSupplier>,
+    ) -> Result<(), AlreadyConnectedError> {
+        self.connect(push_supplier.map(|supplier| supplier.as_object()))
+    }
+}
+
+impl SequenceProxyPushConsumerServant for ProxyServant {
+    fn connect_sequence_push_supplier(
+        &self,
+        push_supplier: Option<&SequencePushSupplier>,
+    ) -> Result<(), AlreadyConnectedError> {
+        self.connect(push_supplier.map(|supplier| supplier.as_object()))
+    }
+}
+
+impl ProxyPullConsumerServant for ProxyServant {
+    fn connect_any_pull_supplier(
+        &self,
+        pull_supplier: Option<&PullSupplier>,
+    ) -> Result<(), AlreadyConnectedOrTypeErrorError> {
+        self.connect(Some(required(pull_supplier)?.as_object()))
+    }
+
+    fn suspend_connection(&self) -> Result<(), SuspendError> {
+        self.suspend()
+    }
+
+    fn resume_connection(&self) -> Result<(), ResumeError> {
+        self.resume()
+    }
+}
+
+impl StructuredProxyPullConsumerServant for ProxyServant {
+    fn connect_structured_pull_supplier(
+        &self,
+        pull_supplier: Option<&StructuredPullSupplier>,
+    ) -> Result<(), AlreadyConnectedOrTypeErrorError> {
+        self.connect(Some(required(pull_supplier)?.as_object()))
+    }
+
+    fn suspend_connection(&self) -> Result<(), SuspendError> {
+        self.suspend()
+    }
+
+    fn resume_connection(&self) -> Result<(), ResumeError> {
+        self.resume()
+    }
+}
+
+impl SequenceProxyPullConsumerServant for ProxyServant {
+    fn connect_sequence_pull_supplier(
+        &self,
+        pull_supplier: Option<&SequencePullSupplier>,
+    ) -> Result<(), AlreadyConnectedOrTypeErrorError> {
+        self.connect(Some(required(pull_supplier)?.as_object()))
+    }
+
+    fn suspend_connection(&self) -> Result<(), SuspendError> {
+        self.suspend()
+    }
+
+    fn resume_connection(&self) -> Result<(), ResumeError> {
+        self.resume()
+    }
+}

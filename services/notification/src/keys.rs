@@ -1,0 +1,7 @@
+//! Plain object keys of the service.
+
+/// The key of the factory of channels, and the name by which ORBs resolve it as an initial reference.
+pub const FACTORY_KEY: &str = "NotificationService";
+
+/// The id of the factory of filters, which all channels share.
+pub(crate) const FILTERS: &str = "filters";

@@ -1,0 +1,118 @@
+//! Events as the service has them, their two forms, and the properties in their headers.
+
+use std::time::{Instant, SystemTime};
+
+use spandrel::policy::UtcT;
+use spandrel::services::cos_notification::{
+    self as names, EventHeader, EventType, FixedEventHeader, Property, StructuredEvent,
+};
+use spandrel::types::Any;
+
+use crate::channel::LiveEvent;
+use crate::event_types::ANY;
+use crate::qos::{Qos, span};
+
+/// The contents of an event.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    Any(Any),
+    Structured(Box<StructuredEvent>),
+}
+
+impl Content {
+    /// An `any` that a supplier passes: one with a structured event is that event.
+    pub(crate) fn from_any(value: &Any) -> Self {
+        match value.extract::<StructuredEvent>() {
+            Ok(event) => Self::Structured(Box::new(event)),
+            Err(_) => Self::Any(value.clone()),
+        }
+    }
+
+    /// The event for a consumer of `any`. The encoding cannot fail: the event was encoded when it was received.
+    pub(crate) fn to_any(&self) -> Any {
+        match self {
+            Self::Any(value) => value.clone(),
+            Self::Structured(event) => Any::new(&**event).unwrap_or_default(),
+        }
+    }
+
+    /// The event for a consumer of structured events: an `any` is the remainder of the body, and the type is `%ANY`.
+    pub(crate) fn to_structured(&self) -> StructuredEvent {
+        match self {
+            Self::Structured(event) => (**event).clone(),
+            Self::Any(value) => StructuredEvent {
+                header: EventHeader {
+                    fixed_header: FixedEventHeader {
+                        event_type: EventType { domain_name: String::new(), type_name: ANY.to_owned() },
+                        event_name: String::new(),
+                    },
+                    variable_header: Vec::new(),
+                },
+                filterable_data: Vec::new(),
+                remainder_of_body: value.clone(),
+            },
+        }
+    }
+
+    /// Domain and name of the event's type.
+    pub(crate) fn event_type(&self) -> (&str, &str) {
+        match self {
+            Self::Any(_) => ("", ANY),
+            Self::Structured(event) => {
+                let event_type = &event.header.fixed_header.event_type;
+                (&event_type.domain_name, &event_type.type_name)
+            }
+        }
+    }
+
+    fn header(&self, name: &str) -> Option<&Any> {
+        let Self::Structured(event) = self else { return None };
+        let mut fields: std::slice::Iter<'_, Property> = event.header.variable_header.iter();
+        fields.find(|property| property.name == name).map(|property| &property.value)
+    }
+
+    fn time(&self, name: &str) -> Option<SystemTime> {
+        self.header(name)?.extract::<UtcT>().ok()?.to_system_time()
+    }
+}
+
+/// An event in a channel. Properties of the header and of its supplier's proxy are resolved.
+#[derive(Debug)]
+pub(crate) struct Notification {
+    pub(crate) content: Content,
+    pub(crate) priority: Option<i16>,
+    /// The end of its life by the header, the supplier's proxy and administrator: `Some(None)` is an event without end.
+    pub(crate) expires: Option<Option<Instant>>,
+    /// Its place in the channel's `MaxQueueLength`.
+    pub(crate) _live: LiveEvent,
+}
+
+/// The properties of an event by its header and the objects of its supplier.
+pub(crate) struct EventTimes {
+    pub(crate) priority: Option<i16>,
+    pub(crate) expires: Option<Option<Instant>>,
+    /// The time at which it may be delivered, if it is in the future.
+    pub(crate) starts: Option<Instant>,
+}
+
+impl EventTimes {
+    pub(crate) fn new(content: &Content, supplier: &Qos) -> Self {
+        let (now, clock) = (Instant::now(), SystemTime::now());
+        let header_timeout = content.header(names::TIMEOUT).and_then(|value| value.extract().ok()).map(span);
+        let stop = content.time(names::STOP_TIME).filter(|_| supplier.has_stop_times());
+        // A time in the past is now.
+        let stop = stop.and_then(|stop| now.checked_add(stop.duration_since(clock).unwrap_or_default()));
+        let timeout = header_timeout.or(supplier.lifetime());
+        let expires = match (stop, timeout) {
+            (None, None) => None,
+            (stop, timeout) => {
+                let timeout = timeout.filter(|timeout| !timeout.is_zero()).and_then(|timeout| now.checked_add(timeout));
+                Some(stop.into_iter().chain(timeout).min())
+            }
+        };
+        let starts = content.time(names::START_TIME).filter(|_| supplier.has_start_times());
+        let starts = starts.and_then(|start| now.checked_add(start.duration_since(clock).ok()?));
+        let priority = content.header(names::PRIORITY).and_then(|value| value.extract().ok()).or(supplier.priority);
+        Self { priority, expires, starts }
+    }
+}

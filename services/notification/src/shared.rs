@@ -1,0 +1,149 @@
+//! The parts that all channels of a service share.
+
+use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, to_octets};
+use spandrel::net::sync::Arc;
+use spandrel::poa::ObjectId;
+use spandrel::server::{DeferredReply, Servant};
+use spandrel::services::cos_event_comm::Disconnected;
+use spandrel::services::cos_event_comm::pull_supplier::PullError;
+use spandrel::services::cos_notification::{EventType, StructuredEvent};
+use spandrel::services::cos_notify_comm::sequence_pull_supplier::PullStructuredEventsError;
+use spandrel::services::cos_notify_comm::structured_pull_supplier::PullStructuredEventError;
+use spandrel::services::cos_notify_comm::{NotifyPublish, NotifySubscribe};
+use spandrel::types::Any;
+use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
+use spandrel_delivery::{Event, EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
+
+use crate::filters::Filters;
+use crate::limits::Limits;
+use crate::notification::Notification;
+
+/// The ORB, bounds and memory of a service.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) orb: Orb,
+    pub(crate) adapter: Poa,
+    pub(crate) limits: Limits,
+    pub(crate) peers: PeerOptions,
+    pub(crate) memory: Arc<EventMemory>,
+    pub(crate) filter_memory: Arc<EventMemory>,
+    /// The calls that tell peers of event types, and wait for their replies.
+    pub(crate) notices: Arc<EventMemory>,
+    pub(crate) timer: Timer,
+    pub(crate) replies: PullReplies<PullReply>,
+    pub(crate) filters: Filters,
+}
+
+impl Shared {
+    /// Activates an object.
+    pub(crate) fn serve(&self, id: &ObjectId, servant: Arc<dyn Servant>) -> Result<ObjectRef, SystemException> {
+        self.adapter.activate_object_with_id(id, servant)?;
+        Ok(self.adapter.id_to_reference(id)?)
+    }
+
+    /// Tells an object of event types that are subscribed to, and waits for no reply.
+    pub(crate) fn notify_subscription(&self, object: &ObjectRef, added: &[EventType], removed: &[EventType]) {
+        let peer: NotifySubscribe = object.with_timeout(Some(self.peers.timeout)).unchecked_narrow();
+        let reply = peer.subscription_change_async(added, removed);
+        self.spawn(async move { reply.await.map_err(|error| error.to_string()) });
+    }
+
+    /// Tells an object of event types that are offered, and waits for no reply.
+    pub(crate) fn notify_offer(&self, object: &ObjectRef, added: &[EventType], removed: &[EventType]) {
+        let peer: NotifyPublish = object.with_timeout(Some(self.peers.timeout)).unchecked_narrow();
+        let reply = peer.offer_change_async(added, removed);
+        self.spawn(async move { reply.await.map_err(|error| error.to_string()) });
+    }
+
+    fn spawn(&self, task: impl Future<Output = Result<(), String>> + Send + 'static) {
+        let Some(permit) = self.notices.charge(1) else {
+            tracing::debug!("a peer does not get a change of event types: too many calls wait for their replies");
+            return;
+        };
+        let task = async move {
+            let _permit = permit;
+            if let Err(error) = task.await {
+                tracing::debug!(error, "a peer did not get a change of event types");
+            }
+        };
+        if let Err(error) = self.orb.spawn(task) {
+            tracing::debug!(%error, "a peer does not get a change of event types");
+        }
+    }
+}
+
+/// The octets of an event or of a value, with its types.
+pub(crate) fn encoded_octets<T: spandrel_cdr::Encode + ?Sized>(value: &T) -> Result<usize, SystemException> {
+    let form = OctetForm::bare(ByteOrder::Little).code_sets(CharSet::Utf8, WcharSet::Utf16);
+    let octets = to_octets(value, &form).map_err(|error| {
+        let detail = move || format!("the value has no encoding: {error}");
+        SystemException::bad_param(0, CompletionStatus::No).with_detail(detail)
+    })?;
+    Ok(octets.len())
+}
+
+/// The reply to a pull that waits for events, in the form of its proxy.
+#[derive(Debug)]
+pub(crate) enum PullReply {
+    Any(DeferredReply<Any, PullError>),
+    Structured(DeferredReply<StructuredEvent, PullStructuredEventError>),
+    /// With the most events of the batch.
+    Sequence(DeferredReply<Vec<StructuredEvent>, PullStructuredEventsError>, usize),
+}
+
+/// The events of a pull, or its exception.
+fn outcome<E: From<Disconnected> + From<SystemException>>(
+    end: PullEnd<Notification>,
+) -> Result<Vec<Arc<Event<Notification>>>, E> {
+    match end {
+        PullEnd::Events(events) => Ok(events),
+        PullEnd::Disconnected => Err(Disconnected {}.into()),
+        PullEnd::Refused => {
+            let detail = "too many pulls wait at this proxy";
+            Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail).into())
+        }
+    }
+}
+
+impl WaitingPull for PullReply {
+    type Value = Notification;
+
+    fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Any(reply) => reply.cancellation().is_cancelled(),
+            Self::Structured(reply) => reply.cancellation().is_cancelled(),
+            Self::Sequence(reply, _) => reply.cancellation().is_cancelled(),
+        }
+    }
+
+    fn how_many(&self) -> usize {
+        match self {
+            Self::Any(_) | Self::Structured(_) => 1,
+            Self::Sequence(_, how_many) => *how_many,
+        }
+    }
+
+    fn send(self, end: PullEnd<Notification>) {
+        match self {
+            Self::Any(reply) => {
+                let events = outcome::<PullError>(end);
+                reply.send(
+                    events.map(|events| events.first().map_or_else(Any::default, |event| event.value.content.to_any())),
+                );
+            }
+            Self::Structured(reply) => {
+                let events = outcome::<PullStructuredEventError>(end);
+                let first = |events: Vec<Arc<Event<Notification>>>| structured(&events).pop().unwrap_or_default();
+                reply.send(events.map(first));
+            }
+            Self::Sequence(reply, _) => {
+                reply.send(outcome::<PullStructuredEventsError>(end).map(|events| structured(&events)));
+            }
+        }
+    }
+}
+
+/// The structured form of events.
+pub(crate) fn structured(events: &[Arc<Event<Notification>>]) -> Vec<StructuredEvent> {
+    events.iter().map(|event| event.value.content.to_structured()).collect()
+}

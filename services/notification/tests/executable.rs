@@ -1,0 +1,86 @@
+//! The executable `spandrel-notification`: its lines, names and exit codes.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use spandrel::services::NamingClient;
+use spandrel::services::cos_notify_channel_admin::{EventChannel, EventChannelFactory};
+use spandrel::{Endpoint, Orb};
+use spandrel_naming::{NamingOptions, NamingService};
+use spandrel_test_support::{ChildProcess, check_output_errors, free_port};
+
+use crate::support::{event, pulled, pulling, supplier};
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-notification"));
+    command.env_remove("SPANDREL_LOG");
+    command
+}
+
+/// Starts the service, and returns it with its address.
+fn start(folder: &Path, words: &[&str]) -> (ChildProcess, String) {
+    let mut command = command();
+    command.args(["--listen", "iiop://127.0.0.1:0", "--data"]).arg(folder).args(words);
+    let mut child = ChildProcess::start(command.stdout(Stdio::piped()));
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    let url = line.trim().strip_prefix("ready: NotificationService corbaloc::").expect("the line of readiness");
+    (child, url.trim_end_matches("/NotificationService").to_owned())
+}
+
+#[test]
+fn names_are_published_and_metrics_shown_and_withdrawn_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let names_orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let names = NamingService::start(&names_orb, NamingOptions::new(folder.path())).unwrap();
+    let root = format!("NameService={}", names.reference());
+    let metrics = format!("127.0.0.1:{}", free_port());
+    let orb_option = format!("-ORBInitRef {root}");
+    let words =
+        ["--publish", "--channel", "plant.channel", "--queue", "3", "--metrics", &metrics, "--orb", &orb_option];
+    let (mut child, address) = start(folder.path(), &words);
+    let lookup = Orb::init(["-ORBInitRef".to_owned(), root]).unwrap();
+    let client = NamingClient::new(&lookup).unwrap();
+    let factory: EventChannelFactory = client.resolve("NotifyEventChannelFactory").unwrap();
+    assert_eq!(factory.get_all_channels().unwrap().len(), 1);
+    let by_key = lookup.string_to_object(&format!("corbaloc::{address}/NotificationService")).unwrap();
+    assert!(by_key.narrow::<EventChannelFactory>().is_ok());
+    let channel: EventChannel = client.resolve("plant.channel").unwrap();
+    let proxy = pulling(&channel);
+    let pushes = supplier(&channel);
+    for number in 0..5 {
+        pushes.push_structured_event(&event(&number.to_string(), 0)).unwrap();
+    }
+    let text = spandrel_metrics::read(metrics.parse().unwrap()).unwrap();
+    for line in [
+        "spandrel_notification_channels 1\n",
+        "spandrel_notifications_received_total{channel=\"1\"} 5\n",
+        "spandrel_notifications_dropped_total{channel=\"1\"} 2\n",
+        "spandrel_notification_queue_length{channel=\"1\"} 3\n",
+        "spandrel_requests",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert_eq!(pulled(&proxy), ["2", "3", "4"]);
+    let end = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(end.success() && child.wait().unwrap().success());
+    assert!(client.resolve::<EventChannel>("plant.channel").is_err());
+    assert!(client.resolve::<EventChannelFactory>("NotifyEventChannelFactory").is_err());
+    lookup.shutdown().unwrap();
+    names.stop().unwrap();
+    names_orb.shutdown().unwrap();
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = command().args(["--channel", "A", "--data"]).arg(folder.path()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && errors.contains("--publish"), "{errors}");
+    check_output_errors(|| {
+        let mut command = command();
+        command.arg("--help");
+        command
+    });
+}
