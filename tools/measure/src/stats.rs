@@ -103,8 +103,8 @@ pub struct Comparison {
     pub values: usize,
     /// The difference of the first mean from the second, relative to the second.
     pub relative: f64,
-    /// The ends of the 95 % confidence interval of the relative difference, by Student's t: few values show their variance
-    /// less precisely than many.
+    /// The ends of the confidence interval of the relative difference, by Student's t: few values show their variance less
+    /// precisely than many. It is that of 95 %, unless another one was asked for.
     pub interval: (f64, f64),
     /// The number of rounds whose pairs of values gave the relative difference and its interval; 0 if the means did.
     pub rounds: usize,
@@ -112,6 +112,8 @@ pub struct Comparison {
 
 /// The Z score from which two means differ at the level of 5 % (one-sided).
 pub const SIGNIFICANT_Z: f64 = 1.65;
+/// The share of the distribution outside of the usual interval.
+const TAIL: f64 = 0.05;
 /// The number of values from which a sample is large, so that its Z score is valid.
 pub const LARGE_SAMPLE: usize = 30;
 
@@ -119,6 +121,14 @@ impl Comparison {
     /// Compares the first mean with the second; none if the second is 0, or if both samples have no variance.
     #[must_use]
     pub fn between(first: &Moments, second: &Moments) -> Option<Self> {
+        Self::with_tail(first, second, TAIL)
+    }
+
+    /// The same with an interval beyond which the share `tail` lies, in place of 5 %. For a number of comparisons that are
+    /// judged together, it is 5 % divided by this number (Bonferroni): then the chance that any interval lacks the true
+    /// difference is 5 % at most.
+    #[must_use]
+    pub fn with_tail(first: &Moments, second: &Moments, tail: f64) -> Option<Self> {
         let (of_first, of_second) = (first.variance_of_mean(), second.variance_of_mean());
         let error = (of_first + of_second).sqrt();
         if second.mean == 0.0 || error == 0.0 {
@@ -130,7 +140,7 @@ impl Comparison {
         // Welch and Satterthwaite: the degrees of freedom of a sum of variances.
         let part = |variance: f64, count: usize| if count > 1 { variance.powi(2) / (count - 1) as f64 } else { 0.0 };
         let degrees = (of_first + of_base).powi(2) / (part(of_first, first.count) + part(of_base, second.count));
-        let half = student::quantile(degrees as usize) * (of_first + of_base).sqrt() / second.mean.abs();
+        let half = student::quantile(degrees as usize, tail) * (of_first + of_base).sqrt() / second.mean.abs();
         let relative = ratio - 1.0;
         Some(Self {
             z: (first.mean - second.mean).abs() / error,
@@ -159,7 +169,7 @@ impl Comparison {
         let differences = pairs.iter().filter(|(_, second)| *second > 0.0).map(|(first, second)| first / second - 1.0);
         match Moments::from_values(differences) {
             Some(found) if found.count > 1 => {
-                let half = student::quantile(found.count - 1) * found.variance_of_mean().sqrt();
+                let half = student::quantile(found.count - 1, TAIL) * found.variance_of_mean().sqrt();
                 let interval = (found.mean - half, found.mean + half);
                 Self { relative: found.mean, interval, rounds: found.count, ..self }
             }
