@@ -6,12 +6,12 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use spandrel_lab::LabError;
 use spandrel_lab::latency::{self, Contender, Settings};
+use spandrel_lab::peer::command::launch;
 use spandrel_lab::placement::Placement;
 use spandrel_lab::scalability::{self, Algorithm, Style};
 use spandrel_lab::workload::{CallKind, PingCase};
 
 use crate::common::{self, PlacementArg, whole};
-use crate::peer::launch;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -26,7 +26,6 @@ mod man;
 mod naming;
 mod options;
 mod orb_args;
-mod peer;
 mod ping;
 mod soak;
 mod trade;
@@ -76,7 +75,7 @@ enum Command {
     Man(man::Args),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
-    Peer(peer::Args),
+    Peer(spandrel_lab::peer::command::Args),
     /// An executable `spandrel-NAME` beside this one, or in PATH.
     #[command(external_subcommand)]
     External(Vec<OsString>),
@@ -138,7 +137,10 @@ fn main() -> ExitCode {
         Command::Completions(args) => args.run(),
         #[cfg(feature = "man")]
         Command::Man(args) => args.run(<Cli as clap::CommandFactory>::command()),
-        Command::Peer(args) => args.run(),
+        Command::Peer(args) => {
+            args.run();
+            Ok(())
+        }
         Command::External(words) => {
             return external::run(&words, &Cli::commands()).unwrap_or_else(|error| {
                 common::print_error(&error);

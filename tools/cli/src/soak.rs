@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
+use spandrel_lab::peer::command::launch;
 use spandrel_lab::soak::{self, Settings};
 
 use crate::common::{self, whole};
-use crate::peer::launch;
 
 const EXAMPLES: &str = "\
 Examples:

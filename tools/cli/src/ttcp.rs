@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use spandrel_lab::latency::{self, Contender};
 use spandrel_lab::mechanism::{MechanismName, SocketOptions};
+use spandrel_lab::peer::command::launch;
 use spandrel_lab::peer::receiver::ControlServer;
 use spandrel_lab::placement::{Placement, Role, cores, pin};
 use spandrel_lab::ttcp::{self, Settings};
@@ -12,7 +13,6 @@ use spandrel_lab::workload::{CallKind, DataType, PingCase};
 use spandrel_measure::units::Octets;
 
 use crate::common::{self, PlacementArg, Sizes, whole};
-use crate::peer::launch;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -1,17 +1,18 @@
-//! `spandrel peer`: the child processes of an experiment.
+//! The subcommand `peer` of an executable that runs experiments: their child processes.
 
 use std::env;
 use std::process::Command;
 
 use clap::Subcommand;
-use spandrel_lab::child;
-#[cfg(target_os = "linux")]
-use spandrel_lab::peer::EchoServer;
-use spandrel_lab::peer::child::{ChildKind, ChildRole};
 
-/// The role of a child.
+#[cfg(target_os = "linux")]
+use super::EchoServer;
+use super::child::{ChildKind, ChildRole};
+use crate::child;
+
+/// The role of a child process, as arguments.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     /// The core to pin itself to
     #[arg(long)]
     core: Option<usize>,
@@ -62,8 +63,9 @@ enum Kind {
 }
 
 impl Args {
-    /// Runs the child until the parent has ended. Failures are reported to the parent, which prints them.
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    /// Runs the child until the parent has ended. Failures are reported to the parent, which prints them, and end the
+    /// process with 1.
+    pub fn run(self) {
         let kind = match self.kind {
             Kind::Receive { addr } => ChildKind::Receive(addr),
             Kind::Transmit { addr } => ChildKind::Transmit(addr),
@@ -79,15 +81,15 @@ impl Args {
             #[cfg(target_os = "linux")]
             Kind::Echo { server } => ChildKind::Echo(server),
         };
-        match child::run(&ChildRole { kind, core: self.core }) {
-            Ok(()) => Ok(()),
-            Err(_) => std::process::exit(1),
+        if child::run(&ChildRole { kind, core: self.core }).is_err() {
+            std::process::exit(1);
         }
     }
 }
 
-/// The command line that runs this program as the given child.
-pub(crate) fn launch(role: &ChildRole) -> Command {
+/// The command line that runs this program as the given child: its subcommand `peer`, with [`Args`].
+#[must_use]
+pub fn launch(role: &ChildRole) -> Command {
     let mut command = Command::new(env::current_exe().unwrap_or_else(|_| "spandrel".into()));
     command.arg("peer");
     if let Some(core) = role.core {

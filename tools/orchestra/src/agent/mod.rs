@@ -14,6 +14,7 @@ mod usage;
 pub use arguments::AgentArgs;
 pub use config::{AgentConfig, CommandConfig};
 pub(crate) use servers::MAX_SERVERS;
+pub use usage::processor_times;
 
 use std::time::Duration;
 

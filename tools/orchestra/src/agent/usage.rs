@@ -19,6 +19,14 @@ pub(crate) struct TreeUsage {
     pub(crate) involuntary_switches: u64,
 }
 
+/// The seconds of processor time, in user mode and in the kernel, that a process, its descendants and the children that they
+/// have waited for have used so far. Zero where the system does not report them.
+#[must_use]
+pub fn processor_times(process: u32) -> (f64, f64) {
+    let CpuTime { user, system } = tree_usage(process, None).tree;
+    (user, system)
+}
+
 pub(crate) fn difference(a: CpuTime, b: CpuTime) -> CpuTime {
     CpuTime { user: (a.user - b.user).max(0.0), system: (a.system - b.system).max(0.0) }
 }

@@ -1,0 +1,255 @@
+//! The command line of `spandrel-lab`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::{Parser, Subcommand};
+use spandrel_error::{escape, output};
+use spandrel_lab::output::{Directory, default_directory};
+use spandrel_measure::table;
+
+use crate::compare;
+use crate::folder::{Folder, Form};
+use crate::inventory::{Inventory, Row, SelectError, State};
+use crate::report::{self, Report};
+use crate::run::{self, RunSettings};
+
+const EXAMPLES: &str = "\
+Examples:
+  spandrel lab list p1.4                      the figures and tables of chapter 4 of paper 001
+  spandrel lab run p1.fig2.13 --out results   one figure
+  spandrel lab run all --out results          everything, in parts of 150 minutes: repeat the command to resume
+  spandrel lab report results                 results/report: index.html, report.md, figures.csv, report.json
+  spandrel lab compare results before
+
+A name is that of a figure or table (p1.fig2.9), a chapter (p1.2), a paper (p1), or all.
+Exit codes: 0 done, 1 failed or not complete, 2 wrong usage.";
+
+/// Repeat the figures and tables of the five papers by name.
+#[derive(Debug, Parser)]
+#[command(name = "spandrel-lab", bin_name = "spandrel lab", version, max_term_width = 110, after_help = EXAMPLES)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(ListArgs),
+    Run(RunArgs),
+    Report(ReportArgs),
+    Compare(CompareArgs),
+    /// A process of an experiment; started by the experiment itself.
+    #[command(hide = true)]
+    Peer(spandrel_lab::peer::command::Args),
+    #[command(hide = true)]
+    Serve(crate::servers::ServeArgs),
+}
+
+/// List all figures and tables: state, command, minutes, title.
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    /// Names of figures, tables, chapters and papers
+    #[arg(value_name = "NAME", default_value = "all")]
+    names: Vec<String>,
+    /// Print the rows as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measure figures and tables; what has results already is not measured again.
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    /// Names of figures, tables, chapters and papers
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+    /// Folder of results, one file for each point [default: target/lab in a Cargo workspace, otherwise spandrel-lab]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Begin no further point after this time
+    #[arg(long, value_name = "MINUTES", default_value_t = 150, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    minutes: u32,
+    /// One value of each parameter and few calls: shows that everything runs
+    #[arg(long)]
+    short: bool,
+}
+
+/// Write a folder's results as HTML, Markdown, CSV and JSON.
+#[derive(Debug, clap::Args)]
+struct ReportArgs {
+    /// Folder of results [default: target/lab in a Cargo workspace, otherwise spandrel-lab]
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Folder of the report [default: that of the results, with -report at its end]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Compare two folders of results: a verdict on the first one for each series.
+#[derive(Debug, clap::Args)]
+struct CompareArgs {
+    /// Folder of results that is judged
+    #[arg(value_name = "FIRST")]
+    first: PathBuf,
+    /// Folder of results that it is compared with
+    #[arg(value_name = "SECOND")]
+    second: PathBuf,
+    /// Show series without a difference as well
+    #[arg(long)]
+    all: bool,
+}
+
+/// Parses the command line, and carries it out. Returns the exit code: 0 done, 1 failed or not complete, 2 wrong usage.
+#[must_use]
+pub fn run() -> ExitCode {
+    let args: Args = output::parse();
+    let outcome = match args.command {
+        Command::List(args) => args.run(),
+        Command::Run(args) => args.run(),
+        Command::Report(args) => args.run(),
+        Command::Compare(args) => args.run(),
+        Command::Peer(args) => {
+            args.run();
+            return ExitCode::SUCCESS;
+        }
+        Command::Serve(args) => args.run(),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            output::remark(&format!("error: {}\n", escape(&format!("{error:#}"))));
+            ExitCode::from(if error.is::<SelectError>() { 2 } else { 1 })
+        }
+    }
+}
+
+/// The rows of all names, each once, in the order of the inventory.
+fn select<'i>(inventory: &'i Inventory, names: &[String]) -> Result<Vec<&'i Row>, SelectError> {
+    let mut selected = Vec::new();
+    for name in names {
+        selected.extend(inventory.select(name)?.into_iter().map(|row| row.name.as_str()));
+    }
+    Ok(inventory.rows().iter().filter(|row| selected.contains(&row.name.as_str())).collect())
+}
+
+fn folder(given: Option<&Path>) -> PathBuf {
+    given.map_or_else(|| default_directory("lab"), Path::to_owned)
+}
+
+impl ListArgs {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let inventory = Inventory::of_the_papers();
+        let rows = select(&inventory, &self.names)?;
+        let text = if self.json {
+            let rows: Vec<ListedRow<'_>> = rows.iter().map(|row| ListedRow::new(row)).collect();
+            serde_json::to_string_pretty(&rows)? + "\n"
+        } else {
+            list(&rows)
+        };
+        output::print(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A row as `lab list --json` prints it.
+#[derive(Debug, serde::Serialize)]
+struct ListedRow<'r> {
+    #[serde(flatten)]
+    row: &'r Row,
+    command: Option<String>,
+    minutes: u32,
+}
+
+impl<'r> ListedRow<'r> {
+    fn new(row: &'r Row) -> Self {
+        Self { row, command: row.command(), minutes: row.minutes() }
+    }
+}
+
+fn list(rows: &[&Row]) -> String {
+    let mut table = table::with_header(["name", "state", "min", "title"].map(str::to_owned).to_vec());
+    for row in rows {
+        let minutes = if row.state == State::Runs { row.minutes().to_string() } else { String::new() };
+        let remark = row.reason.as_ref().or(row.note.as_ref()).map_or(String::new(), |text| format!(" ({text})"));
+        table.add_row([row.name.clone(), row.state.to_string(), minutes, format!("{}{remark}", row.title)]);
+    }
+    let count = |state| rows.iter().filter(|row| row.state == state).count();
+    let counts: Vec<String> = State::ALL.iter().map(|state| format!("{} {state}", count(*state))).collect();
+    format!(
+        "{table}\n\n{} figures and tables: {}.\nspandrel lab run NAME measures one.\n",
+        rows.len(),
+        counts.join(", ")
+    )
+}
+
+impl RunArgs {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let inventory = Inventory::of_the_papers();
+        let rows = select(&inventory, &self.names)?;
+        let runnable: Vec<&Row> = rows.iter().copied().filter(|row| row.state == State::Runs).collect();
+        if let ([], Some(row)) = (&runnable[..], rows.first()) {
+            bail!("{} does not run here: {}: {}", row.name, row.state, row.reason.as_deref().unwrap_or_default());
+        }
+        let form = if self.short { Form::Short } else { Form::Full };
+        let mut folder = Folder::create(&folder(self.out.as_deref()), form)?;
+        let settings = RunSettings { form, part: Duration::from_secs(u64::from(self.minutes) * 60) };
+        let outcome = run::run(&runnable, &mut folder, settings, &mut |line| output::remark(&format!("{line}\n")))?;
+        let mut text = format!(
+            "{} points measured, {} had results already; {} of {} selected figures and tables run here. Results: {}\n",
+            outcome.measured,
+            outcome.already,
+            runnable.len(),
+            rows.len(),
+            folder.path().display()
+        );
+        for (point, reason) in &outcome.failed {
+            text += &format!("failed: {point}: {reason}\n");
+        }
+        if outcome.left > 0 {
+            text += &format!("{} points are left: repeat the command to go on.\n", outcome.left);
+        }
+        output::print(&text)?;
+        let is_complete = outcome.failed.is_empty() && outcome.left == 0;
+        Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+impl ReportArgs {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let path = folder(self.folder.as_deref());
+        let folder = Folder::open(&path)?;
+        if folder.results().next().is_none() {
+            bail!("{} has no results; `spandrel lab run NAME --out {0}` measures some", path.display());
+        }
+        let report = Report::new(&Inventory::of_the_papers(), &folder);
+        let out = self.out.clone().unwrap_or_else(|| {
+            let name = path.file_name().map_or("lab".to_owned(), |name| name.to_string_lossy().into_owned());
+            path.with_file_name(format!("{name}-report"))
+        });
+        let mut directory = Directory::create(&out)?;
+        directory.write("index.html", &report::html(&report)?)?;
+        directory.write("report.md", &report::markdown(&report))?;
+        directory.write("figures.csv", &report::csv(&report))?;
+        directory.write("report.json", &report.json()?)?;
+        let measured = report.entries.iter().filter(|entry| !entry.figures.is_empty()).count();
+        output::print(&format!(
+            "{measured} figures and tables with results. Written to {}: index.html, report.md, figures.csv, report.json\n",
+            out.display()
+        ))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl CompareArgs {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let open = |path: &Path| Folder::open(path).context("cannot compare");
+        let comparison = compare::compare(&open(&self.first)?, &open(&self.second)?);
+        if comparison.rows.is_empty() {
+            bail!("the folders have no series in common");
+        }
+        output::print(&comparison.text(self.all))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

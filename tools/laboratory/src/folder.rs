@@ -1,0 +1,223 @@
+//! Folders of results: a file for each point, written whole or not at all.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use spandrel_lab::machine::Machine;
+
+use crate::measure::Measured;
+use crate::point::Point;
+use crate::series::Series;
+
+/// The format of the files; other ones are refused.
+const FORMAT: &str = "spandrel-lab point 1";
+/// The longest file that is read.
+const MAX_OCTETS: u64 = 16 << 20;
+/// The most files of a folder.
+const MAX_FILES: usize = 10_000;
+/// The end of the name of a file that is not complete.
+const UNFINISHED: &str = ".unfinished";
+
+/// The size of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// The parameters of the papers, within the bounds of time.
+    Full,
+    /// Two rounds with few calls and octets: for tests.
+    Short,
+}
+
+/// The results of one point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointResult {
+    /// The format of the file.
+    format: String,
+    /// The measured point.
+    pub point: Point,
+    /// The size of the run.
+    pub form: Form,
+    /// The machine and program of the measurement.
+    pub machine: Machine,
+    /// The end of the measurement, in seconds since 1970 (UTC).
+    pub ended: u64,
+    /// The duration of the measurement in seconds.
+    pub seconds: f64,
+    /// How a bound of time cut the measurement; absent if it is complete.
+    pub cut: Option<String>,
+    /// Contenders that were not measured, each with the reason.
+    pub absent: Vec<(String, String)>,
+    /// What was measured.
+    pub series: Vec<Series>,
+}
+
+/// A folder that cannot be used.
+#[derive(Debug)]
+pub enum FolderError {
+    /// A call of the operating system failed.
+    Io {
+        /// The attempted action, in words that follow "cannot".
+        action: String,
+        /// The reason of the system.
+        cause: io::Error,
+    },
+    /// A file is not a result of this program.
+    File {
+        /// The file that is refused.
+        path: PathBuf,
+        /// The reason in one line.
+        reason: String,
+    },
+}
+
+impl std::fmt::Display for FolderError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io { action, cause } => write!(f, "cannot {action}: {cause}"),
+            Self::File { path, reason } => {
+                write!(f, "cannot use {}: {reason}; remove it, or name another folder", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for FolderError {}
+
+/// A folder of results.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    results: BTreeMap<String, PointResult>,
+}
+
+impl Folder {
+    /// Opens a folder with results, and checks all of its files.
+    ///
+    /// # Errors
+    /// If the folder does not exist, or has a file that is damaged or not a result of this program.
+    pub fn open(path: &Path) -> Result<Self, FolderError> {
+        let io = |cause| FolderError::Io { action: format!("read the folder {}", path.display()), cause };
+        let mut results = BTreeMap::new();
+        let entries = fs::read_dir(path).map_err(io)?;
+        for (number, entry) in entries.enumerate() {
+            let file = entry.map_err(io)?.path();
+            let refuse = |reason: &str| Err(FolderError::File { path: file.clone(), reason: reason.to_owned() });
+            if number >= MAX_FILES {
+                return refuse("the folder has too many files");
+            }
+            let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
+                return refuse("its name is not a point's");
+            };
+            if name.ends_with(UNFINISHED) {
+                continue; // a run was killed while it wrote this file
+            }
+            let result = PointResult::read(&file)?;
+            if result.point.file_name() != name {
+                return refuse("its name is not that of its point");
+            }
+            results.insert(result.point.to_string(), result);
+        }
+        Ok(Self { path: path.to_owned(), results })
+    }
+
+    /// Creates the folder if needed, and opens it for a run of this form.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and if results of another form are there.
+    pub fn create(path: &Path, form: Form) -> Result<Self, FolderError> {
+        let io = |cause| FolderError::Io { action: format!("create the folder {}", path.display()), cause };
+        fs::create_dir_all(path).map_err(io)?;
+        let folder = Self::open(path)?;
+        match folder.results.values().find(|result| result.form != form) {
+            Some(other) => Err(FolderError::File {
+                path: path.join(other.point.file_name()),
+                reason: "it is of a run in the other form (--short or not)".to_owned(),
+            }),
+            None => Ok(folder),
+        }
+    }
+
+    /// The results of a point, if it was measured.
+    #[must_use]
+    pub fn result(&self, point: &Point) -> Option<&PointResult> {
+        self.results.get(&point.to_string())
+    }
+
+    /// All results in the order of their names.
+    pub fn results(&self) -> impl Iterator<Item = &PointResult> {
+        self.results.values()
+    }
+
+    /// The folder as it was named.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a result: the file appears with its whole content.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn add(&mut self, result: PointResult) -> Result<(), FolderError> {
+        let file = self.path.join(result.point.file_name());
+        let unfinished = self.path.join(result.point.file_name() + UNFINISHED);
+        let write = || {
+            let text = serde_json::to_string_pretty(&result).map_err(io::Error::other)? + "\n";
+            let mut new = File::create(&unfinished)?;
+            new.write_all(text.as_bytes())?;
+            new.sync_all()?;
+            fs::rename(&unfinished, &file)
+        };
+        write().map_err(|cause| FolderError::Io { action: format!("write {}", file.display()), cause })?;
+        self.results.insert(result.point.to_string(), result);
+        Ok(())
+    }
+}
+
+impl PointResult {
+    /// The results of a measurement that ended now.
+    pub(crate) fn new(point: Point, form: Form, machine: Machine, time: Duration, measured: Measured) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let Measured { series, absent, cut } = measured;
+        Self {
+            format: FORMAT.to_owned(),
+            point,
+            form,
+            machine,
+            ended: since.map_or(0, |since| since.as_secs()),
+            seconds: time.as_secs_f64(),
+            cut,
+            absent,
+            series,
+        }
+    }
+
+    fn read(path: &Path) -> Result<Self, FolderError> {
+        let refuse = |reason: String| FolderError::File { path: path.to_owned(), reason };
+        let io = |cause| FolderError::Io { action: format!("read {}", path.display()), cause };
+        let mut text = String::new();
+        let read = File::open(path).map_err(io)?.take(MAX_OCTETS + 1).read_to_string(&mut text);
+        match read {
+            Ok(octets) if octets as u64 > MAX_OCTETS => return Err(refuse("it is too long for a result".to_owned())),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(refuse("it is not text".to_owned()));
+            }
+            Err(error) => return Err(io(error)),
+        }
+        let result: Self = serde_json::from_str(&text).map_err(|error| refuse(format!("not a result: {error}")))?;
+        let is_number = |series: &Series| series.values.iter().all(|value| value.is_finite());
+        if result.format != FORMAT {
+            return Err(refuse(format!("its format is not `{FORMAT}`")));
+        }
+        if !result.series.iter().all(is_number) || !result.seconds.is_finite() {
+            return Err(refuse("it has a value that is no number".to_owned()));
+        }
+        Ok(result)
+    }
+}

@@ -1,0 +1,116 @@
+//! Times of single calls: to many servants, and beside plain sockets.
+
+use std::time::Duration;
+
+use spandrel_lab::LabError;
+use spandrel_lab::latency;
+use spandrel_lab::mechanism::MechanismName;
+use spandrel_lab::peer::command::launch;
+use spandrel_lab::scalability::{self, Algorithm, Style};
+use spandrel_lab::workload::{CallKind, PingCase};
+
+use super::{Measured, cut_rounds, placement};
+use crate::folder::Form;
+use crate::series::{Series, Unit};
+
+/// The longest single run, or start of a peer.
+const LIMIT_SECONDS: u64 = 120;
+/// The time after which no further round of calls beside sockets begins.
+const BUDGET: Duration = Duration::from_secs(15);
+
+/// Calls to all servants of a server, by style of invocation, with each ORB that is here.
+pub(super) fn of_servants(
+    form: Form,
+    call: CallKind,
+    algorithm: Algorithm,
+    case: &str,
+    servants: u32,
+) -> Result<Measured, LabError> {
+    let contenders = match form {
+        Form::Full => scalability::Contender::ALL.to_vec(),
+        Form::Short => vec![scalability::Contender::Orb, scalability::Contender::OmniOrb],
+    };
+    let case: PingCase = case.parse()?;
+    let is_full = form == Form::Full;
+    let settings = scalability::Settings {
+        servants: vec![servants],
+        placements: vec![placement()],
+        algorithms: vec![algorithm],
+        calls: vec![call],
+        cases: vec![case],
+        styles: Style::ALL.to_vec(),
+        contenders,
+        calls_per_round: if is_full { 10_000 } else { 100 },
+        most_calls: if is_full { 50_000 } else { 100 },
+        rounds: if is_full { 5 } else { 2 },
+        omniorb: None,
+        jacorb: None,
+        limit_seconds: LIMIT_SECONDS,
+    };
+    let results = scalability::run(&settings, &launch)?;
+    let mut measured = Measured::default();
+    for contender in &settings.contenders {
+        for style in &settings.styles {
+            let name = format!("{contender} {style}");
+            let runs = || results.measured.iter().filter(|run| run.contender == *contender && run.job.style == *style);
+            let calls: u64 = runs().map(|run| run.times.calls).sum();
+            if calls == 0 {
+                let row = results.rows.iter().find(|row| row.contender == *contender && row.style == *style);
+                let reason = row.and_then(|row| row.absent.clone()).unwrap_or_else(|| "not measured".to_owned());
+                measured.absent.push((name, reason));
+                continue;
+            }
+            let reached = runs().map(|run| u64::from(run.servants_called)).min().unwrap_or(0);
+            let means = runs().map(|run| run.times.each.mean).collect();
+            measured.series.push(
+                Series::new(&name, Unit::Microseconds, means)
+                    .counting("calls", calls)
+                    .counting("servants reached in each round, at least", reached),
+            );
+            let slow = runs().map(|run| run.times.each.p99).collect();
+            measured.series.push(Series::new(format!("{name} 99th percentile"), Unit::Microseconds, slow));
+        }
+    }
+    if form == Form::Short {
+        measured.absent.push(("jacorb".to_owned(), "its start is too slow for the short form".to_owned()));
+    }
+    Ok(measured)
+}
+
+/// Two-way calls to one object, and as many octets over plain sockets.
+pub(super) fn of_sockets(form: Form, case: &str) -> Result<Measured, LabError> {
+    let (calls, rounds) = if form == Form::Full { (20_000, 10) } else { (200, 2) };
+    let mechanisms = [MechanismName::C, MechanismName::Ipc, MechanismName::Orb, MechanismName::OrbReactor];
+    let contenders = mechanisms.into_iter().map(latency::Contender::Mechanism).chain([latency::Contender::OmniOrb]);
+    let settings = latency::Settings {
+        placements: vec![placement()],
+        cases: vec![case.parse()?],
+        contenders: contenders.collect(),
+        calls,
+        rounds,
+        remote: None,
+        omniorb: None,
+        limit_seconds: LIMIT_SECONDS,
+        budget_seconds: Some(BUDGET.as_secs()),
+    };
+    let results = latency::run(&settings, &launch)?;
+    let mut measured = Measured::default();
+    let mut rounds_done = 0;
+    for contender in &settings.contenders {
+        let runs = || results.measured.iter().filter(|run| run.contender == *contender);
+        let calls: u64 = runs().map(|run| run.times.calls).sum();
+        if calls == 0 {
+            let row = results.rows.iter().find(|row| row.contender == *contender);
+            let reason = row.and_then(|row| row.absent.clone()).unwrap_or_else(|| "not measured".to_owned());
+            measured.absent.push((contender.name().to_owned(), reason));
+            continue;
+        }
+        rounds_done = runs().count();
+        let mean = Series::new(contender.name(), Unit::Microseconds, runs().map(|run| run.times.each.mean).collect());
+        measured.series.push(mean.counting("calls", calls));
+        let slow = runs().map(|run| run.times.each.p99).collect();
+        measured.series.push(Series::new(format!("{contender} 99th percentile"), Unit::Microseconds, slow));
+    }
+    measured.cut = cut_rounds(rounds_done, rounds, BUDGET);
+    Ok(measured)
+}

@@ -1,0 +1,97 @@
+//! The measurement of a point: the settings of an experiment, and the values of its contenders by round.
+
+mod calls;
+mod code;
+mod definitions;
+mod memory;
+mod stacks;
+mod throughput;
+
+use std::time::{Duration, Instant};
+
+use spandrel_lab::LabError;
+use spandrel_lab::machine::Machine;
+use spandrel_lab::placement::{Placement, Role, cores};
+
+use crate::folder::{Form, PointResult};
+use crate::point::Point;
+use crate::series::Series;
+
+/// What a measurement yields besides its time.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    /// The values of each contender.
+    pub(crate) series: Vec<Series>,
+    /// Contenders that were not measured, each with the reason.
+    pub(crate) absent: Vec<(String, String)>,
+    /// How a bound of time cut the measurement.
+    pub(crate) cut: Option<String>,
+}
+
+/// Measures a point.
+///
+/// # Errors
+/// If the experiment cannot be set up, or one of its runs fails.
+pub(crate) fn measure(point: &Point, form: Form) -> Result<PointResult, LabError> {
+    let (machine, start) = (Machine::here(), Instant::now());
+    let measured = match point {
+        Point::Throughput { link, queue_octets, data, buffer_octets } => {
+            throughput::measure(form, *link, *queue_octets, *data, *buffer_octets)
+        }
+        Point::Servants { call, algorithm, case, servants } => {
+            calls::of_servants(form, *call, *algorithm, case, *servants)
+        }
+        Point::Calls { case } => calls::of_sockets(form, case),
+        Point::Marshaling { data, octets } => memory::marshaling(form, *data, *octets),
+        Point::Lookups { algorithm, objects, operations } => memory::lookups(form, *algorithm, *objects, *operations),
+        Point::Stubs => code::stubs(form),
+        Point::Definitions => definitions::measure(),
+        Point::Stacks { protocol, threads } => stacks::measure(form, (*protocol).into(), *threads),
+        Point::Servers => crate::servers::measure(form),
+    }?;
+    Ok(PointResult::new(point.clone(), form, machine, start.elapsed(), measured))
+}
+
+/// The seconds that a full measurement of a point takes at most, as planned; with those of the slowest start of a peer.
+pub(crate) fn planned_seconds(point: &Point, form: Form) -> f64 {
+    if form == Form::Short {
+        return 2.0;
+    }
+    match point {
+        Point::Throughput { link, .. } => throughput::budget(form, *link).as_secs_f64(),
+        Point::Servants { .. } => 25.0,
+        Point::Calls { .. } => 15.0,
+        Point::Marshaling { .. } => 12.0,
+        Point::Lookups { .. } => 6.0,
+        Point::Stubs => 30.0,
+        Point::Definitions => 1.0,
+        Point::Stacks { .. } => 30.0,
+        Point::Servers => 600.0,
+    }
+}
+
+/// Sender and receiver each on a core of its own, where there are two cores.
+pub(crate) fn placement() -> Placement {
+    match cores().len() {
+        0 => Placement::Free,
+        1 => Placement::One,
+        _ => Placement::Two,
+    }
+}
+
+/// The core of an experiment in one thread.
+pub(crate) fn core() -> Result<Option<usize>, LabError> {
+    let cores = cores();
+    let placement = if cores.is_empty() { Placement::Free } else { Placement::One };
+    placement.core(Role::Transmitter, &cores)
+}
+
+/// The remark on a series whose bound of time ended it before its last round.
+fn cut_rounds(done: usize, wanted: u32, budget: Duration) -> Option<String> {
+    (done < wanted as usize).then(|| format!("{done} of {wanted} rounds within {} s", budget.as_secs()))
+}
+
+/// The values by round of those measurements that a condition selects, in the order of rounds.
+fn by_round<T>(measured: &[T], is_own: impl Fn(&T) -> bool, value: impl Fn(&T) -> f64) -> Vec<f64> {
+    measured.iter().filter(|one| is_own(one)).map(value).collect()
+}

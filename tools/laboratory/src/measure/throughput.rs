@@ -1,0 +1,103 @@
+//! Floods over sockets, wrappers and the ORB.
+
+use std::time::Duration;
+
+use spandrel_lab::LabError;
+use spandrel_lab::mechanism::{MechanismName, SocketOptions};
+use spandrel_lab::peer::command::launch;
+use spandrel_lab::ttcp::{self, Results, Settings};
+use spandrel_lab::workload::{CallKind, DataType};
+use spandrel_measure::units::Octets;
+
+use super::{Measured, by_round, cut_rounds, placement};
+use crate::folder::Form;
+use crate::links::LinkedNamespaces;
+use crate::point::Link;
+use crate::series::{Series, Unit};
+
+/// The contenders: plain sockets, wrappers and the ORB; over loopback also its other engines.
+const MECHANISMS: [MechanismName; 5] = [
+    MechanismName::C,
+    MechanismName::Ipc,
+    MechanismName::Orb,
+    MechanismName::OrbPadded,
+    MechanismName::OrbInterpretive,
+];
+/// The number of these that a slower link is measured with: engines do not differ where the link is the limit.
+const MECHANISMS_OF_A_LINK: usize = 3;
+/// User data of a run (paper 000, 2.2).
+const PAPER_OCTETS: u64 = 64 << 20;
+/// The greatest number of buffers of the trial that finds the length of runs.
+const TRIAL_BUFFERS: u64 = 200;
+/// The longest single run; beyond it the measurement has failed.
+const LIMIT_SECONDS: u64 = 120;
+
+/// The time of all rounds of a point.
+pub(super) fn budget(form: Form, link: Link) -> Duration {
+    Duration::from_secs(match (form, link) {
+        (Form::Short, _) => 1,
+        (Form::Full, Link::Loopback) => 20,
+        (Form::Full, Link::Ethernet | Link::Atm) => 30,
+    })
+}
+
+pub(super) fn measure(
+    form: Form,
+    link: Link,
+    queue_octets: usize,
+    data: DataType,
+    buffer_octets: usize,
+) -> Result<Measured, LabError> {
+    let budget = budget(form, link);
+    let rounds = if form == Form::Full { 10 } else { 2 };
+    let count = if link == Link::Loopback { MECHANISMS.len() } else { MECHANISMS_OF_A_LINK };
+    let settings = Settings {
+        types: vec![data],
+        sizes: vec![Octets(buffer_octets as u64)],
+        calls: vec![CallKind::OneWay],
+        mechanisms: MECHANISMS[..count].iter().copied().filter(|name| name.mechanism().is_ok()).collect(),
+        bytes: Octets(PAPER_OCTETS),
+        repetitions: rounds,
+        sockets: SocketOptions { queue_octets: u32::try_from(queue_octets).ok() },
+        placement: placement(),
+        remote: None,
+        limit_seconds: LIMIT_SECONDS,
+        budget_seconds: Some(budget.as_secs()),
+    };
+    // A trial with few buffers tells how many octets a run may have.
+    let trial_octets = (buffer_octets as u64).saturating_mul(TRIAL_BUFFERS).clamp(1, PAPER_OCTETS);
+    let trial = run(&Settings { bytes: Octets(trial_octets), repetitions: 1, ..settings.clone() }, link)?;
+    let octets = affordable_octets(&trial, budget, rounds);
+    let results = run(&Settings { bytes: Octets(octets), ..settings.clone() }, link)?;
+    let series: Vec<Series> = settings
+        .mechanisms
+        .iter()
+        .map(|mechanism| {
+            let runs = || results.runs.iter().filter(|run| run.mechanism == *mechanism);
+            let values = by_round(&results.runs, |run| run.mechanism == *mechanism, |run| run.outcome.mbps());
+            Series::new(mechanism.name(), Unit::MbitPerSecond, values)
+                .counting("octets received", runs().map(|run| run.outcome.octets).sum())
+                .counting("buffers", runs().map(|run| run.flood.buffers).sum())
+        })
+        .collect();
+    let fewer_octets = (octets < PAPER_OCTETS).then(|| format!("{} octets in place of 64M", Octets(octets)));
+    let fewer_rounds = cut_rounds(results.rounds(), rounds, budget);
+    let remarks: Vec<String> = fewer_octets.into_iter().chain(fewer_rounds).collect();
+    Ok(Measured { series, cut: (!remarks.is_empty()).then(|| remarks.join(", ")), ..Measured::default() })
+}
+
+/// The octets of a run so that all rounds of all mechanisms fit into the time, by the rates of a trial.
+fn affordable_octets(trial: &Results, budget: Duration, rounds: u32) -> u64 {
+    let seconds_per_octet: f64 =
+        trial.runs.iter().map(|run| run.outcome.seconds / run.outcome.octets.max(1) as f64).sum();
+    // One round more for warm-up.
+    let octets = budget.as_secs_f64() / f64::from(rounds + 1) / seconds_per_octet.max(1e-12);
+    (octets as u64).clamp(1, PAPER_OCTETS)
+}
+
+fn run(settings: &Settings, link: Link) -> Result<Results, LabError> {
+    match LinkedNamespaces::create(link)? {
+        Some(_namespaces) => ttcp::run(settings, &LinkedNamespaces::launch),
+        None => ttcp::run(settings, &launch),
+    }
+}

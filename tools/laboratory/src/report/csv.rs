@@ -1,0 +1,44 @@
+//! The report as CSV (RFC 4180): a line for each figure.
+
+use std::borrow::Cow;
+
+use super::Report;
+
+/// The columns of the file.
+const HEADER: &str = "row,title,point,series,unit,median,low,high,rounds,counted,cut\n";
+
+/// A line for each figure of each entry.
+#[must_use]
+pub fn csv(report: &Report) -> String {
+    let mut text = HEADER.to_owned();
+    for entry in &report.entries {
+        for figure in &entry.figures {
+            let (median, low, high) = (figure.median.to_string(), figure.low.to_string(), figure.high.to_string());
+            let rounds = figure.rounds.to_string();
+            let cells: [&str; 11] = [
+                &entry.row.name,
+                &entry.row.title,
+                &figure.point,
+                &figure.series,
+                figure.unit.symbol(),
+                &median,
+                &low,
+                &high,
+                &rounds,
+                &figure.counted,
+                figure.cut.as_deref().unwrap_or_default(),
+            ];
+            let cells: Vec<Cow<'_, str>> = cells.into_iter().map(quoted).collect();
+            text += &(cells.join(",") + "\n");
+        }
+    }
+    text
+}
+
+fn quoted(cell: &str) -> Cow<'_, str> {
+    if cell.contains([',', '"', '\n', '\r']) {
+        Cow::Owned(format!("\"{}\"", cell.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(cell)
+    }
+}

@@ -1,0 +1,80 @@
+//! The report as Markdown: the ratios of the papers beside today's, then the figures.
+
+use super::{Entry, Report};
+use crate::folder::Form;
+use crate::inventory::State;
+
+/// The whole report as text.
+#[must_use]
+pub fn markdown(report: &Report) -> String {
+    let mut text = "# Report of the laboratory\n\n".to_owned();
+    for machine in &report.machines {
+        text += &format!("- {machine}\n");
+    }
+    if report.form == Some(Form::Short) {
+        text += "- a short run: its figures show that everything runs, and nothing else\n";
+    }
+    text += "\n| state | figures and tables |\n| --- | ---: |\n";
+    for state in State::ALL {
+        text += &format!("| {state} | {} |\n", report.count(state));
+    }
+    let measured: Vec<&Entry> = report.entries.iter().filter(|entry| !entry.figures.is_empty()).collect();
+    let ratios: Vec<String> = measured
+        .iter()
+        .flat_map(|entry| entry.ratios.iter().map(|ratio| (&entry.row.name, ratio)))
+        .map(|(name, ratio)| {
+            let here = ratio.here.map_or("-".to_owned(), |here| here.to_string());
+            format!("| {name} | {} | {} | {here} |\n", cell(&ratio.what), ratio.paper)
+        })
+        .collect();
+    if !ratios.is_empty() {
+        text += "\n## Ratios\n\n| | ratio of | in the paper | here |\n| --- | --- | ---: | ---: |\n";
+        text += &ratios.concat();
+    }
+    for entry in measured {
+        text += &figures(entry);
+    }
+    text += "\n## Not measured\n\n| | title | state | reason |\n| --- | --- | --- | --- |\n";
+    for entry in report.entries.iter().filter(|entry| entry.figures.is_empty()) {
+        let row = &entry.row;
+        let reason = row.reason.clone().unwrap_or_else(|| format!("`{}`", row.command().unwrap_or_default()));
+        text += &format!("| {} | {} | {} | {} |\n", row.name, cell(&row.title), row.state, cell(&reason));
+    }
+    text
+}
+
+fn figures(entry: &Entry) -> String {
+    let row = &entry.row;
+    let mut text = format!("\n## {}: {}\n\n", row.name, row.title);
+    if let Some(note) = &row.note {
+        text += &format!("Note: {note}.\n\n");
+    }
+    if entry.unmeasured > 0 {
+        text += &format!("{} of its points are not measured yet.\n\n", entry.unmeasured);
+    }
+    text += "| point | series | median | lowest | highest | rounds | counted | cut |\n";
+    text += "| --- | --- | ---: | ---: | ---: | ---: | --- | --- |\n";
+    for figure in &entry.figures {
+        text += &format!(
+            "| {} | {} | {} {} | {} | {} | {} | {} | {} |\n",
+            figure.point,
+            cell(&figure.series),
+            figure.median,
+            figure.unit.symbol(),
+            figure.low,
+            figure.high,
+            figure.rounds,
+            cell(&figure.counted),
+            cell(figure.cut.as_deref().unwrap_or_default())
+        );
+    }
+    for absent in &entry.absent {
+        text += &format!("\nAbsent: {absent}.\n");
+    }
+    text
+}
+
+/// A text within a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace(['\n', '\r'], " ")
+}

@@ -1,0 +1,211 @@
+//! The report on a folder of results: HTML, Markdown, CSV and JSON with the same figures.
+
+mod csv;
+mod html;
+mod markdown;
+
+use serde::Serialize;
+
+use crate::folder::{Folder, Form, PointResult};
+use crate::inventory::{Inventory, PaperRatio, Row, State};
+use crate::point::Point;
+use crate::series::Unit;
+
+pub use csv::csv;
+pub use html::html;
+pub use markdown::markdown;
+
+/// The results of a folder, by figure and table of the papers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The machines and programs that measured.
+    pub machines: Vec<String>,
+    /// The size of the run.
+    pub form: Option<Form>,
+    /// An entry for each row of the inventory.
+    pub entries: Vec<Entry>,
+}
+
+/// A figure or table of a paper, with today's figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// The row of the inventory.
+    #[serde(flatten)]
+    pub row: Row,
+    /// The command that measures it.
+    pub command: Option<String>,
+    /// The measured figures, by point.
+    pub figures: Vec<Figure>,
+    /// The paper's ratios beside today's.
+    pub ratios: Vec<Ratio>,
+    /// The number of its points that are not measured yet.
+    pub unmeasured: usize,
+    /// Contenders that were absent, each with the reason.
+    pub absent: Vec<String>,
+}
+
+/// A measured figure: the median of all rounds, and what was counted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// The name of the point.
+    pub point: String,
+    /// The contender, and which of its figures.
+    pub series: String,
+    /// The unit of the values.
+    pub unit: Unit,
+    /// The median of the rounds.
+    pub median: f64,
+    /// The lowest value of a round.
+    pub low: f64,
+    /// The highest value of a round.
+    pub high: f64,
+    /// The number of rounds.
+    pub rounds: usize,
+    /// What was counted over all rounds.
+    pub counted: String,
+    /// How a bound of time cut the measurement.
+    pub cut: Option<String>,
+}
+
+/// A ratio of the paper beside today's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    /// The two figures in words.
+    pub what: String,
+    /// The ratio in the paper.
+    pub paper: f64,
+    /// The ratio of this run; absent if one of the two was not measured.
+    pub here: Option<f64>,
+}
+
+/// The significant digits of figures.
+const DIGITS: i32 = 5;
+
+/// A value with five significant digits: what all formats print.
+fn rounded(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let digits = DIGITS - 1 - value.abs().log10().floor() as i32;
+    let text = format!("{value:.*}", digits.max(0) as usize);
+    if digits >= 0 {
+        text.parse().unwrap_or(value)
+    } else {
+        (value / 10f64.powi(-digits)).round() * 10f64.powi(-digits)
+    }
+}
+
+impl Report {
+    /// The report on the results of a folder.
+    #[must_use]
+    pub fn new(inventory: &Inventory, folder: &Folder) -> Self {
+        let mut machines: Vec<String> = folder.results().map(|result| result.machine.summary()).collect();
+        machines.sort();
+        machines.dedup();
+        let form = folder.results().next().map(|result| result.form);
+        let entries = inventory.rows().iter().map(|row| Entry::new(row, folder, form)).collect();
+        Self { machines, form, entries }
+    }
+
+    /// The number of entries in a state.
+    #[must_use]
+    pub fn count(&self, state: State) -> usize {
+        self.entries.iter().filter(|entry| entry.row.state == state).count()
+    }
+
+    /// The report as JSON.
+    ///
+    /// # Errors
+    /// If a value has no form in JSON.
+    pub fn json(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+}
+
+impl Entry {
+    fn new(row: &Row, folder: &Folder, form: Option<Form>) -> Self {
+        let points = if form == Some(Form::Short) { row.short_points() } else { row.points() };
+        let results: Vec<&PointResult> = points.iter().filter_map(|point| folder.result(point)).collect();
+        let figures = results.iter().flat_map(|result| figures(row, result)).collect();
+        let ratios = row.paper.iter().map(|paper| Ratio::new(paper, &results)).collect();
+        let mut absent = Vec::new();
+        for (name, reason) in results.iter().flat_map(|result| &result.absent) {
+            let line = format!("{name}: {reason}");
+            let is_shown = row.shows(name) || row.series.iter().any(|series| series.starts_with(name.as_str()));
+            if is_shown && !absent.contains(&line) {
+                absent.push(line);
+            }
+        }
+        Self {
+            row: row.clone(),
+            command: row.command(),
+            figures,
+            ratios,
+            unmeasured: points.len() - results.len(),
+            absent,
+        }
+    }
+}
+
+fn figures(row: &Row, result: &PointResult) -> Vec<Figure> {
+    let shown = result.series.iter().filter(|series| row.shows(&series.name));
+    shown
+        .filter_map(|series| {
+            let summary = series.summary()?;
+            let counted: Vec<String> = series.counted.iter().map(|(name, count)| format!("{count} {name}")).collect();
+            Some(Figure {
+                point: result.point.to_string(),
+                series: series.name.clone(),
+                unit: series.unit,
+                median: rounded(summary.median),
+                low: rounded(summary.low),
+                high: rounded(summary.high),
+                rounds: summary.count,
+                counted: counted.join("; "),
+                cut: result.cut.clone(),
+            })
+        })
+        .collect()
+}
+
+impl Ratio {
+    fn new(paper: &PaperRatio, results: &[&PointResult]) -> Self {
+        let of = best(results, &paper.of, paper.of_at.as_deref());
+        let to = best(results, &paper.to, paper.to_at.as_deref());
+        let here = of.zip(to).filter(|(_, to)| *to > 0.0).map(|(of, to)| rounded(of / to));
+        Self { what: paper.what.clone(), paper: paper.ratio, here }
+    }
+}
+
+/// The best median of a series among the points that have this part in their names.
+fn best(results: &[&PointResult], series: &str, at: Option<&str>) -> Option<f64> {
+    let is_there = |point: &Point| at.is_none_or(|at| point.is_at(at));
+    let own = results.iter().filter(|result| is_there(&result.point));
+    let own = own.filter_map(|result| {
+        let series = result.series.iter().find(|one| one.name == series)?;
+        Some((series.unit, series.summary()?.median))
+    });
+    let better = |best: (Unit, f64), other: (Unit, f64)| {
+        let is_better = if best.0.is_rate() { other.1 > best.1 } else { other.1 < best.1 };
+        if is_better { other } else { best }
+    };
+    own.reduce(better).map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_five_digits() {
+        for (value, expected) in [
+            (0.0, 0.0),
+            (123_456.7, 123_460.0),
+            (1.234_567, 1.2346),
+            (-0.000_123_456, -0.000_123_46),
+            (99_999.6, 100_000.0),
+        ] {
+            assert_eq!(rounded(value), expected);
+        }
+    }
+}

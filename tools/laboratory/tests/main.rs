@@ -1,0 +1,7 @@
+//! Tests of the laboratory.
+
+mod comparing;
+mod inventory;
+mod report;
+mod running;
+mod support;

@@ -1,0 +1,168 @@
+//! `lab report`: all formats have the same figures.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use spandrel_test_support::browser::in_browser;
+
+use crate::support::{check_code, lab, results, text};
+
+/// The folder of a report on the shared results.
+fn report() -> (tempfile::TempDir, PathBuf) {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("report");
+    check_code(&lab(&["report", text(results()), "--out", text(&out)]), 0);
+    (root, out)
+}
+
+/// The records of a CSV file (RFC 4180).
+fn records(text: &str) -> Vec<Vec<String>> {
+    let (mut records, mut record, mut cell, mut is_quoted) = (Vec::new(), Vec::new(), String::new(), false);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if is_quoted && letters.peek() == Some(&'"') => {
+                letters.next();
+                cell.push('"');
+            }
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => record.push(std::mem::take(&mut cell)),
+            '\n' if !is_quoted => {
+                record.push(std::mem::take(&mut cell));
+                records.push(std::mem::take(&mut record));
+            }
+            other => cell.push(other),
+        }
+    }
+    assert!(record.is_empty() && cell.is_empty(), "the last line ends");
+    records
+}
+
+/// The cells of each figure by row, point and series.
+type Figures = BTreeMap<(String, String, String), Vec<String>>;
+
+fn figures_of_csv(text: &str) -> Figures {
+    let mut records = records(text).into_iter();
+    let header = records.next().unwrap().join(",");
+    assert_eq!(header, "row,title,point,series,unit,median,low,high,rounds,counted,cut");
+    let mut figures = Figures::new();
+    for record in records {
+        let [row, _, point, series, unit, median, low, high, rounds, counted, cut] = &record[..] else {
+            panic!("{record:?}")
+        };
+        let cells = [median, unit, low, high, rounds, counted, cut].map(Clone::clone).to_vec();
+        let earlier = figures.insert((row.clone(), point.clone(), series.clone()), cells);
+        assert!(earlier.is_none(), "{row} {point} {series} comes twice");
+    }
+    figures
+}
+
+#[test]
+fn each_figure_of_the_page_is_that_of_the_csv() {
+    let (_root, out) = report();
+    let expected = figures_of_csv(&fs::read_to_string(out.join("figures.csv")).unwrap());
+    assert!(expected.len() > 200, "{}", expected.len());
+    in_browser(async |page| {
+        page.open(&format!("file://{}", out.join("index.html").display())).await;
+        page.wait("document.querySelectorAll('#entries details').length === 231").await;
+        let script = "return [...document.querySelectorAll('tr[data-row]')].map((row) =>
+            [row.dataset.row, ...[...row.children].map((cell) => cell.textContent)]);";
+        let rows = page.run(script, vec![]).await;
+        let mut figures = Figures::new();
+        for row in rows.as_array().unwrap() {
+            let mut cells = row.as_array().unwrap().iter().map(|cell| cell.as_str().unwrap().to_owned());
+            let mut next = || cells.next().unwrap();
+            let key = (next(), next(), next());
+            figures.insert(key, cells.collect());
+        }
+        assert_eq!(figures, expected);
+
+        // It is interactive: the search hides entries, and an opened one has its chart and sorts by a click.
+        page.set("#search", "demultiplexing by strategy").await;
+        let visible = "[...document.querySelectorAll('#entries details')].filter((entry) => !entry.hidden).length";
+        page.wait(&format!("{visible} === 2")).await;
+        page.set("#search", "").await;
+        page.set("#state", "needs-peer").await;
+        page.wait(&format!("{visible} > 0 && {visible} < 20")).await;
+        page.set("#state", "").await;
+        page.set("#measured", "true").await;
+        page.set("#search", "p1.fig4.3").await;
+        page.wait(&format!("{visible} === 1")).await;
+        page.click("#open").await;
+        page.wait("document.querySelector('details[open] table')").await;
+        page.click("details[open] table:last-of-type th:nth-child(3)").await;
+        let script = "return [...document.querySelectorAll('details[open] tr[data-row]')].map((row) =>
+            parseFloat(row.children[2].textContent))";
+        let medians = page.run(script, vec![]).await;
+        let medians: Vec<f64> = medians.as_array().unwrap().iter().map(|median| median.as_f64().unwrap()).collect();
+        assert!(medians.len() > 1 && medians.is_sorted(), "{medians:?}");
+        assert_eq!(page.messages().await, Vec::<String>::new(), "no error, and nothing that cannot be loaded");
+    });
+}
+
+#[test]
+fn all_formats_have_the_same_figures() {
+    let (_root, out) = report();
+    let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
+    let expected = figures_of_csv(&read("figures.csv"));
+    let json: Value = serde_json::from_str(&read("report.json")).unwrap();
+    // The page is whole by itself: the same data are in it, and no address of another file.
+    let page = read("index.html");
+    let data = page.split_once("id=\"data\">").unwrap().1.split_once("</script>").unwrap().0;
+    assert_eq!(serde_json::from_str::<Value>(data).unwrap(), json);
+    assert!(!page.contains(" src=") && !page.contains("<link") && !page.contains("@import"), "nothing is loaded");
+    let mut figures = Figures::new();
+    for entry in json["entries"].as_array().unwrap() {
+        for figure in entry["figures"].as_array().unwrap() {
+            let text = |name: &str| match &figure[name] {
+                Value::String(text) => text.clone(),
+                Value::Null => String::new(),
+                other => other.as_f64().unwrap().to_string(),
+            };
+            let cells = ["median", "unit", "low", "high", "rounds", "counted", "cut"].map(text).to_vec();
+            figures.insert((entry["name"].as_str().unwrap().to_owned(), text("point"), text("series")), cells);
+        }
+    }
+    assert_eq!(figures, expected);
+    let markdown = read("report.md");
+    for ((_, point, series), cells) in &expected {
+        let line = format!("| {point} | {series} | {} {} |", cells[0], cells[1]);
+        assert!(markdown.contains(&line), "{line}");
+    }
+}
+
+#[test]
+fn ratios_of_the_papers_stand_beside_todays() {
+    let (_root, out) = report();
+    let json: Value = serde_json::from_str(&fs::read_to_string(out.join("report.json")).unwrap()).unwrap();
+    let entry = |name: &str| {
+        json["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|entry| entry["name"] == name)
+            .unwrap_or_else(|| panic!("{name}"))
+    };
+    let table = entry("p1.table6.1");
+    let ratio = &table["ratios"][0];
+    assert_eq!((&ratio["what"], &ratio["paper"]), (&"object, linear over active".into(), &43.2.into()));
+    let median = |series: &str| {
+        let figures = table["figures"].as_array().unwrap();
+        figures.iter().find(|figure| figure["series"] == series).unwrap()["median"].as_f64().unwrap()
+    };
+    let here = median("linear object") / median("active object");
+    assert!((ratio["here"].as_f64().unwrap() / here - 1.0).abs() < 1e-3, "{ratio}: {here}");
+    // Nothing is made up where nothing was measured.
+    assert_eq!(entry("p1.fig2.5")["figures"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_folder_without_results_has_no_report() {
+    let empty = tempfile::tempdir().unwrap();
+    let output = lab(&["report", text(empty.path())]);
+    check_code(&output, 1);
+    let output = lab(&["report", text(&empty.path().join("nowhere"))]);
+    check_code(&output, 1);
+}
