@@ -172,8 +172,7 @@ impl Args {
     }
 
     fn back_up(&self, name: &str) -> Result<(), Failure> {
-        let server = self.server.clone().unwrap_or_else(|| "127.0.0.1".to_owned());
-        let backup = BackupCommand { name: name.to_owned(), server, timeout: self.timeout };
+        let backup = BackupCommand { name: name.to_owned(), server: self.server.clone(), timeout: self.timeout };
         backup.run(Service::Activator, &self.daemon, PORT)
     }
 
@@ -183,7 +182,8 @@ impl Args {
             options.check()?;
         }
         let timeout = Duration::from_secs(self.timeout.into());
-        let repository = self.daemon.served_object(self.server.as_deref(), PORT, IMPL_REPO_SERVICE, timeout)?;
+        let repository =
+            self.daemon.served_object(self.server.as_deref(), PORT, (IMPL_REPO_SERVICE, IMPL_REPO_SERVICE), timeout)?;
         administer(&Administration::unchecked_narrow(&repository.object), command)
             .map_err(explained)
             .with_context(|| format!("cannot {} by the activator at {}", command.text(), repository.address))

@@ -110,13 +110,13 @@ impl DaemonArgs {
         })
     }
 
-    /// The object with this plain key of a running service, for subcommands: at `server`, with this port by default and
-    /// this time limit of a call.
+    /// The object of a running service with a plain key, for subcommands: at `server`, with this port by default and this
+    /// time limit of a call. `initial_name` is the name of the initial reference that leads to the service.
     ///
     /// `server` is `HOST`, `HOST:PORT`, or the same behind `iiop://` or `ssliop://`; or the URL of the object itself. An
     /// address without a scheme is one of TLS if there are authorities (`--ca`): no request is sent in clear by mistake.
-    /// Without `server` the object is the initial reference of this key, if a site or an option sets one, and otherwise that
-    /// of a service on this machine.
+    /// Without `server` the object is one of the server of the initial reference, if a site or an option sets one, and
+    /// otherwise that of a service on this machine.
     ///
     /// # Errors
     /// Wrong options; a file that cannot be read.
@@ -124,20 +124,28 @@ impl DaemonArgs {
         &self,
         server: Option<&str>,
         default_port: u16,
-        key: &str,
+        (initial_name, key): (&str, &str),
         timeout: Duration,
     ) -> Result<ServedObject, Failure> {
         let initial = match server {
             Some(_) => None,
-            None => self.initial_reference(key)?,
+            None => self.initial_reference(initial_name)?,
         };
-        let server = server.or(initial.as_deref()).unwrap_or("127.0.0.1");
-        let by_tls = self.orb.authorities().map_err(Failure::usage)?.is_some();
-        let (url, address) = object_url(server, default_port, key, by_tls).map_err(Failure::usage)?;
+        let (url, address) = match &initial {
+            Some(url) => (url.clone(), excerpt(url).to_string()),
+            None => {
+                let by_tls = self.orb.authorities().map_err(Failure::usage)?.is_some();
+                object_url(server.unwrap_or("127.0.0.1"), default_port, key, by_tls).map_err(Failure::usage)?
+            }
+        };
         let orb = client_orb(&self.orb, timeout)?;
-        let source = if initial.is_some() { format!("the initial reference {key}") } else { "--server".to_owned() };
-        let object =
+        let source =
+            if initial.is_some() { format!("the initial reference {initial_name}") } else { "--server".to_owned() };
+        let mut object =
             orb.string_to_object(&url).with_context(|| format!("cannot read {source}")).map_err(Failure::usage)?;
+        if initial.is_some() && initial_name != key {
+            object = orb.reference(activation::with_key(object.ior(), "", key.as_bytes()));
+        }
         Ok(ServedObject { object, address })
     }
 

@@ -361,6 +361,34 @@ fn a_backup_ends_with_its_time_limit_at_a_silent_service() {
 }
 
 #[test]
+fn a_backup_is_that_of_the_initial_reference_unless_a_server_is_given() {
+    let data = tempfile::tempdir().unwrap();
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    let orb = Orb::builder().build().unwrap();
+    let ior = format!("{}", running.root(&orb));
+    let url = format!("corbaloc::{}/NameService", running.address);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let backup = |name: &str, words: &[&str]| {
+        let output = command(elsewhere.path()).args(["backup", name]).args(words).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap())
+    };
+    for (copy, reference) in [("by-url", &url), ("by-ior", &ior)] {
+        let option = format!("-ORBInitRef NameService={reference}");
+        let copy_file = data.path().join("backups/naming").join(copy);
+        assert_eq!(backup(copy, &["--orb", &option]), (Some(0), format!("{}\n", copy_file.display())));
+        assert!(copy_file.exists());
+    }
+    // Nothing listens there: no other service takes the place of the given one.
+    let gone = format!("127.0.0.1:{}", free_port());
+    let option = format!("-ORBInitRef NameService=corbaloc::{gone}/NameService");
+    let (code, text) = backup("none", &["--orb", &option]);
+    assert!(code == Some(1) && text.contains(&format!("iiop://{gone}")), "{text}");
+    assert_eq!(backup("given", &["--orb", &option, "--server", &running.address]).0, Some(0));
+    let (code, text) = backup("none", &["--orb", "-ORBInitRef NameService=garbage"]);
+    assert!(code == Some(1) && text.contains("given initial reference `NameService`: `garbage`"), "{code:?}: {text}");
+}
+
+#[test]
 fn who_connects_first_is_answered_by_the_naming_service() {
     let folder = tempfile::tempdir().unwrap();
     let port = free_port();

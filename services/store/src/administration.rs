@@ -132,9 +132,10 @@ fn reason(error: &dyn Error) -> String {
 pub struct BackupCommand {
     /// The name of the file
     pub name: String,
-    /// The address of the service, also with ssliop:// before it, or the URL of its object
-    #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1:2809")]
-    pub server: String,
+    /// The address of the service, also with ssliop:// before it, or the URL of the object of its store. The default is the
+    /// server of the service's initial reference, such as that of the site, or else 127.0.0.1 with the service's port
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub server: Option<String>,
     /// The time limit of the whole copy, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
@@ -147,7 +148,8 @@ impl BackupCommand {
     /// Wrong options; a service that does not answer in time or has no copy; standard output that cannot be written.
     pub fn run(&self, service: Service, daemon: &DaemonArgs, default_port: u16) -> Result<(), Failure> {
         let timeout = std::time::Duration::from_secs(self.timeout.into());
-        let served = daemon.served_object(Some(&self.server), default_port, service.administration_key(), timeout)?;
+        let keys = (service.initial_reference(), service.administration_key());
+        let served = daemon.served_object(self.server.as_deref(), default_port, keys, timeout)?;
         let path = StoreAdministration::unchecked_narrow(&served.object)
             .back_up(&self.name)
             .with_context(|| format!("no backup by the service at {}", served.address))

@@ -50,6 +50,19 @@ impl Service {
         }
     }
 
+    /// The name of the initial reference that leads to it, as in `-ORBInitRef`.
+    #[must_use]
+    pub const fn initial_reference(self) -> &'static str {
+        match self {
+            Self::Naming => "NameService",
+            Self::Repository => "InterfaceRepository",
+            Self::Activator => "ImplRepoService",
+            Self::Property => "PropertySetFactory",
+            Self::Event => "omniEvents",
+            Self::Trading => "TradingService",
+        }
+    }
+
     /// The tables of its stores before they had a header.
     pub(crate) const fn tables(self) -> &'static [&'static str] {
         match self {
