@@ -1,6 +1,7 @@
-// omniORB's server of the experiments with one object: `latency-server [--cpu N] [--work MICROSECONDS] [-ORB...]` prints
-// its reference on one line, answers each line of its input with the number of `ping`s so far, and serves until its
-// standard input ends. Each `ping` computes for that processor time.
+// omniORB's server of the experiments with one object: `latency-server [--cpu N] [--work MICROSECONDS]
+// [--octets-work MICROSECONDS] [-ORB...]` prints its reference on one line, answers each line of its input with the number of
+// `ping`s so far, and serves until its standard input ends. Each `ping`, and each `sendOctetSeq`, computes for that
+// processor time.
 
 #include <time.h>
 
@@ -21,20 +22,24 @@ long thread_nanos() {
 }
 
 struct LatencyImpl : POA_Latency {
-    explicit LatencyImpl(long work_micros) : work_nanos(work_micros * 1000) {}
+    LatencyImpl(long work_micros, long octets_work_micros)
+        : work_nanos(work_micros * 1000), octets_work_nanos(octets_work_micros * 1000) {}
 
-    void ping() override {
-        if (work_nanos > 0)
-            for (long end = thread_nanos() + work_nanos; thread_nanos() < end;) {
+    static void compute(long nanos) {
+        if (nanos > 0)
+            for (long end = thread_nanos() + nanos; thread_nanos() < end;) {
             }
+    }
+    void ping() override {
+        compute(work_nanos);
         calls.fetch_add(1, std::memory_order_relaxed);
     }
     void ping_1way() override {}
     void sendStructSeq(const StructSeq &) override {}
-    void sendOctetSeq(const OctetSeq &) override {}
+    void sendOctetSeq(const OctetSeq &) override { compute(octets_work_nanos); }
     void sendStructSeq_1way(const StructSeq &) override {}
 
-    const long work_nanos;
+    const long work_nanos, octets_work_nanos;
     std::atomic<unsigned long> calls{0};
 };
 
@@ -43,16 +48,16 @@ struct LatencyImpl : POA_Latency {
 int main(int argc, char **argv) {
     try {
         pin(take_number(argc, argv, "--cpu", -1)); // before any thread is started: threads inherit the affinity
-        long work = take_number(argc, argv, "--work", 0);
+        long work = take_number(argc, argv, "--work", 0), octets_work = take_number(argc, argv, "--octets-work", 0);
         CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
         if (argc != 1) {
-            std::cerr << "usage: latency-server [--cpu N] [--work MICROSECONDS] [-ORB...]" << std::endl;
+            std::cerr << "usage: latency-server [--cpu N] [--work MICROSECONDS] [--octets-work MICROSECONDS] [-ORB...]" << std::endl;
             return 2;
         }
         CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
         PortableServer::POA_var root = PortableServer::POA::_narrow(object);
         PortableServer::POAManager_var(root->the_POAManager())->activate();
-        PortableServer::Servant_var<LatencyImpl> servant = new LatencyImpl(work);
+        PortableServer::Servant_var<LatencyImpl> servant = new LatencyImpl(work, octets_work);
         PortableServer::ObjectId_var id = root->activate_object(servant);
         object = servant->_this();
         std::cout << CORBA::String_var(orb->object_to_string(object)).in() << std::endl;

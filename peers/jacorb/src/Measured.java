@@ -20,7 +20,7 @@ import org.omg.PortableServer.POAHelper;
 import org.omg.PortableServer.Servant;
 
 /**
- * JacORB's programs of the experiments, in the form of omniORB's: `latency-server [--work MICROSECONDS]`, `latency-client REFERENCE …`, `inflight-client REFERENCE`,
+ * JacORB's programs of the experiments, in the form of omniORB's: `latency-server [--work MICROSECONDS] [--octets-work MICROSECONDS]`, `latency-client REFERENCE …`, `inflight-client REFERENCE`,
  * `servants-server [--servants N] [--dynamic 1]`, `servants-client REFERENCE`; see peers/omniorb/README.md.
  *
  * It has no package because `tools/lab/idl/latency.idl` has no module: code in a Java package cannot name such types.
@@ -117,11 +117,19 @@ public final class Measured {
         private final AtomicLong pings = new AtomicLong();
         private final ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         private final long workNanos;
+        private final long octetsWorkNanos;
         private volatile boolean called;
 
-        /** Each `ping` computes for that processor time. */
-        LatencyImpl(long workMicros) {
+        /** Each `ping`, and each `sendOctetSeq`, computes for that processor time. */
+        LatencyImpl(long workMicros, long octetsWorkMicros) {
             workNanos = workMicros * 1000;
+            octetsWorkNanos = octetsWorkMicros * 1000;
+        }
+
+        private void compute(long nanos) {
+            if (nanos <= 0) return;
+            long end = threads.getCurrentThreadCpuTime() + nanos;
+            while (threads.getCurrentThreadCpuTime() < end) Thread.onSpinWait();
         }
 
         private void set() {
@@ -130,16 +138,16 @@ public final class Measured {
 
         @Override public void ping() {
             set();
-            if (workNanos > 0) {
-                long end = threads.getCurrentThreadCpuTime() + workNanos;
-                while (threads.getCurrentThreadCpuTime() < end) Thread.onSpinWait();
-            }
+            compute(workNanos);
             pings.incrementAndGet();
         }
 
         @Override public void ping_1way() { set(); }
         @Override public void sendStructSeq(BinStruct[] s) { set(); }
-        @Override public void sendOctetSeq(byte[] s) { set(); }
+        @Override public void sendOctetSeq(byte[] s) {
+            set();
+            compute(octetsWorkNanos);
+        }
         @Override public void sendStructSeq_1way(BinStruct[] s) { set(); }
 
         @Override public boolean takeCalled() {
@@ -214,9 +222,10 @@ public final class Measured {
         POA root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
         root.the_POAManager().activate();
         long work = number(arguments, "--work", 0);
+        long octetsWork = number(arguments, "--octets-work", 0);
         Directory directory = new Directory(servants);
         for (int i = 0; i < servants; ++i) {
-            Servant servant = dynamic ? new DynamicImpl(orb) : new LatencyImpl(work);
+            Servant servant = dynamic ? new DynamicImpl(orb) : new LatencyImpl(work, octetsWork);
             directory.flags[i] = (CalledFlag) servant;
             org.omg.CORBA.Object object = root.id_to_reference(root.activate_object(servant));
             directory.objects[i] = LatencyHelper.unchecked_narrow(object);

@@ -16,6 +16,8 @@ mod inflight;
 mod marshal;
 #[cfg(target_os = "linux")]
 mod reactor;
+#[cfg(target_os = "linux")]
+mod rt;
 mod series;
 mod stacks;
 mod timers;
@@ -34,6 +36,7 @@ Examples:
   spandrel bench functions --quick
   spandrel bench growth --calls 10000000
   spandrel bench inflight --quick
+  spandrel bench rt --quick
   spandrel bench stacks --quick";
 
 /// Measure single components, compared with those of other projects.
@@ -60,6 +63,8 @@ enum Experiment {
     Marshal(marshal::Args),
     #[cfg(target_os = "linux")]
     Reactor(reactor::Args),
+    #[cfg(target_os = "linux")]
+    Rt(rt::Args),
     Stacks(stacks::Args),
     Timers(timers::Args),
 }
@@ -81,6 +86,8 @@ impl Args {
             Experiment::Marshal(args) => args.run(),
             #[cfg(target_os = "linux")]
             Experiment::Reactor(args) => args.run(),
+            #[cfg(target_os = "linux")]
+            Experiment::Rt(args) => args.run(),
             Experiment::Stacks(args) => args.run(),
             Experiment::Timers(args) => args.run(),
         }

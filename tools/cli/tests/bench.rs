@@ -14,7 +14,7 @@ fn json(folder: &Path, name: &str) -> serde_json::Value {
 
 #[test]
 fn the_help_of_every_subject_has_examples() {
-    for subject in ["connections", "demux", "inflight", "reactor", "timers"] {
+    for subject in ["connections", "demux", "inflight", "reactor", "rt", "timers"] {
         let output = spandrel(&["bench", subject, "--help"]);
         check_code(&output, 0);
         let example = format!("Examples:\n  spandrel bench {subject} --quick");
@@ -230,6 +230,46 @@ fn calls_in_flight_are_measured_beside_sequential_calls() {
     assert!(fs::read_to_string(folder.path().join("rate-free.svg")).unwrap().contains("sequential"));
 }
 
+/// Two runs of each server: the figures of a loaded machine mean nothing, but each kind of request has its reply.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_urgent_client_is_measured_beside_a_flood_and_a_servant_that_spins() {
+    let (folder, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (out, nowhere) = (folder.path().to_str().unwrap(), nowhere.path().to_str().unwrap());
+    let args = ["bench", "rt", "--floods", "2", "--seconds", "0.05", "--period", "5000", "--rounds", "2"];
+    let rest = ["--placement", "free", "--omniorb", nowhere, "--jacorb", nowhere, "--out", out];
+    let output = spandrel(&[&args[..], &rest].concat());
+    check_code(&output, 0);
+    let text = stdout(&output);
+    for words in ["flood of 2; tcp, placed as the system likes", "spin; unix,", "jacorb is absent: "] {
+        assert!(text.contains(words), "`{words}` is missing in:\n{text}");
+    }
+    let json = json(folder.path(), "rt.json");
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 3 * 6);
+    for row in rows {
+        if let Some(reason) = row["absent"].as_str() {
+            let is_other = row["contender"] == "omniorb" || row["contender"] == "jacorb";
+            let is_unbuilt = row["contender"] == "c" && reason.starts_with("cannot be built: ");
+            let is_spin = row["load"] == "spin" && reason == "its threads have no priorities";
+            assert!(is_other || is_unbuilt || is_spin, "{row}");
+            continue;
+        }
+        for figure in ["min_us", "median_us", "mean_us", "deviation_us", "p99_us", "p999_us", "worst_us"] {
+            assert_eq!(row[figure]["count"], 2, "{figure}: {row}");
+        }
+        // The upcall takes 100 µs of processor time.
+        assert!(row["min_us"]["low"].as_f64().unwrap() >= 100.0, "{row}");
+    }
+    for run in json["measured"].as_array().unwrap() {
+        assert_eq!(run["periods"], 10, "{run}");
+        assert_eq!(run["others"] == 0, run["load"] == "alone", "{run}");
+    }
+    for chart in ["median-tcp-free.svg", "p99-unix-free.svg", "worst-tcp-free.svg"] {
+        assert!(fs::read_to_string(folder.path().join(chart)).unwrap().contains("spandrel-watched"), "{chart}");
+    }
+}
+
 /// `select` refuses the connections beyond 1,024 handles. The series continues, and with fewer connections
 /// the server takes part again.
 #[cfg(target_os = "linux")]
@@ -298,6 +338,11 @@ fn invalid_arguments_are_wrong_usage() {
         (&["bench", "connections", "--connections", "8,0"], "must be between 1 and 28,000, not 0"),
         (&["bench", "inflight", "--in-flight", "2000"], "must be between 0 and 1,000, not 2000"),
         (&["bench", "inflight", "--contenders", "carrier-pigeon"], "is not a client and server; there are c, "),
+        (&["bench", "rt", "--servers", "tao"], "`tao` is not a server; there are c, spandrel, spandrel-rt, "),
+        (
+            &["bench", "rt", "--floods", "1001", "--placement", "free"],
+            "a flood has between 1 and 1000 clients, not 1001",
+        ),
         (&["bench", "timers", "--strategies", "hourglass"], "no timer queue is called `hourglass`"),
         (&["bench", "timers", "--timers", "0"], "not 0"),
     ] {

@@ -64,6 +64,13 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
         #[cfg(target_os = "linux")]
         ChildKind::InFlightClient { reference } => bench::call_in_flight(reference),
         #[cfg(target_os = "linux")]
+        ChildKind::PrioritiesServer { contender, path, work_micros, spin_millis } => bench::serve_priorities(
+            *contender,
+            path.as_deref(),
+            work_micros.map(|micros| Duration::from_micros(micros.into())),
+            Duration::from_millis(*spin_millis),
+        ),
+        #[cfg(target_os = "linux")]
         ChildKind::Echo(server) => {
             watch_parent(|_| {})?;
             server.serve()

@@ -1,7 +1,8 @@
 //! Experiments with single components: the cost of a part by itself, compared with other projects.
 //!
 //! [`demux`] finds objects and operations; `reactor` (on Linux) drives echo servers, each in its own process,
-//! over many connections, and `connections` (on Linux) servers of calls with busy connections; `inflight` (on Linux) keeps calls in flight on one connection; [`timers`] fills and empties timer queues; [`marshal`] converts values to octets
+//! over many connections, and `connections` (on Linux) servers of calls with busy connections; `inflight` (on Linux) keeps calls in flight on one connection; `rt` (on Linux) calls at a
+//! high priority beside floods; [`timers`] fills and empties timer queues; [`marshal`] converts values to octets
 //! and back; [`footprint`] (on Linux) builds stubs and skeletons and measures their size; [`growth`] (on
 //! Linux) makes millions of calls and checks for growth; [`collocation`] calls objects of the same ORB by
 //! every strategy; [`functions`] calls functions of every kind.
@@ -24,9 +25,13 @@ pub mod inflight;
 pub mod marshal;
 #[cfg(target_os = "linux")]
 pub mod reactor;
+#[cfg(target_os = "linux")]
+pub mod rt;
 pub mod timers;
 
 #[cfg(target_os = "linux")]
 pub(crate) use driver::orb::serve as serve_calls;
 #[cfg(target_os = "linux")]
 pub(crate) use inflight::call as call_in_flight;
+#[cfg(target_os = "linux")]
+pub(crate) use rt::serve as serve_priorities;

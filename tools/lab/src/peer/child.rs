@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use super::EchoServer;
 use super::{FromChild, Outcome, unexpected, write_line};
 use crate::LabError;
+#[cfg(target_os = "linux")]
+use crate::bench::rt::Contender;
 use crate::mechanism::Job;
 
 /// The role of a child. The parent's program converts it to its own command line.
@@ -61,6 +63,18 @@ pub enum ChildKind {
     InFlightClient {
         /// The stringified reference of the object.
         reference: String,
+    },
+    /// Serves one object with requests of several priorities; prints its reference.
+    #[cfg(target_os = "linux")]
+    PrioritiesServer {
+        /// One of our ORB's.
+        contender: Contender,
+        /// The path of a UNIX-domain socket to listen at as well.
+        path: Option<String>,
+        /// Processor time of an upcall of high and of low priority in microseconds.
+        work_micros: [u32; 2],
+        /// Processor time of a servant that spins, in milliseconds.
+        spin_millis: u64,
     },
     /// Echoes its input; prints its port and nothing else.
     #[cfg(target_os = "linux")]

@@ -8,6 +8,8 @@ use clap::Subcommand;
 #[cfg(target_os = "linux")]
 use super::EchoServer;
 use super::child::{ChildKind, ChildRole};
+#[cfg(target_os = "linux")]
+use crate::bench::rt::Contender;
 use crate::child;
 
 /// The role of a child process, as arguments.
@@ -57,6 +59,20 @@ enum Kind {
     /// Keep calls in flight to an object, by commands on standard input
     #[cfg(target_os = "linux")]
     InFlightClient { reference: String },
+    /// Serve one object with requests of several priorities
+    #[cfg(target_os = "linux")]
+    PrioritiesServer {
+        contender: Contender,
+        /// Processor time of an upcall of high and of low priority in microseconds
+        #[arg(num_args = 2)]
+        work: Vec<u32>,
+        /// Processor time of a servant that spins, in milliseconds
+        #[arg(long)]
+        spin: u64,
+        /// The path of a UNIX-domain socket to listen at as well
+        #[arg(long)]
+        path: Option<String>,
+    },
     /// Echo input on each connection
     #[cfg(target_os = "linux")]
     Echo { server: EchoServer },
@@ -78,6 +94,10 @@ impl Args {
             }
             #[cfg(target_os = "linux")]
             Kind::InFlightClient { reference } => ChildKind::InFlightClient { reference },
+            #[cfg(target_os = "linux")]
+            Kind::PrioritiesServer { contender, work, spin, path } => {
+                ChildKind::PrioritiesServer { contender, path, work_micros: [work[0], work[1]], spin_millis: spin }
+            }
             #[cfg(target_os = "linux")]
             Kind::Echo { server } => ChildKind::Echo(server),
         };
@@ -110,6 +130,12 @@ pub fn launch(role: &ChildRole) -> Command {
         }
         #[cfg(target_os = "linux")]
         ChildKind::InFlightClient { reference } => command.args(["in-flight-client", reference]),
+        #[cfg(target_os = "linux")]
+        ChildKind::PrioritiesServer { contender, path, work_micros: [high, low], spin_millis } => {
+            command.args(["priorities-server", "--spin", &spin_millis.to_string()]);
+            command.args(path.iter().flat_map(|path| ["--path", path]));
+            command.args([contender.name(), &high.to_string(), &low.to_string()])
+        }
         #[cfg(target_os = "linux")]
         ChildKind::Echo(server) => command.args(["echo", server.name()]),
     };

@@ -73,7 +73,7 @@ impl CallsServant {
 }
 
 /// Uses that much processor time of the calling thread.
-fn compute(work: Duration) {
+pub(in crate::bench) fn compute(work: Duration) {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

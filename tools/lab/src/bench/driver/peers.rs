@@ -14,9 +14,17 @@ const BUILD_FOLDER_MARK: &str = "CACHEDIR.TAG";
 /// # Errors
 /// The reason why there is none, and how to get it, as text.
 pub(in crate::bench) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf, String> {
+    find_program(name, name, given)
+}
+
+/// A program of the folder `peers/NAME`, as [`find`] does.
+///
+/// # Errors
+/// As [`find`].
+pub(in crate::bench) fn find_program(name: &str, program: &str, given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(folder) = given {
-        let program = folder.join(name);
-        let missing = || format!("{} has no {name}", folder.display());
+        let missing = || format!("{} has no {program}", folder.display());
+        let program = folder.join(program);
         return if program.is_file() { Ok(program) } else { Err(missing()) };
     }
     let tree = source_tree();
@@ -24,7 +32,7 @@ pub(in crate::bench) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf
     if let (Some(tree), Some(out)) = (&tree, &out) {
         make(&tree.join("peers").join(name), out)?;
     }
-    let program = out.map(|out| out.join(name)).filter(|program| program.is_file());
+    let program = out.map(|out| out.join(program)).filter(|program| program.is_file());
     program.ok_or_else(|| format!("not built: run this in the source tree, or `make -C peers/{name} OUT=DIR` there"))
 }
 
