@@ -9,16 +9,19 @@ use std::collections::BinaryHeap;
 
 use spandrel_sync::time::Instant;
 
+use super::clients::WaitingClients;
 use super::settings::{LaneStatistics, PoolSettings};
 use super::watch::WatchedRequest;
 use super::work::{RefusalReason, Work};
 use crate::Priority;
 
 /// A request that waits, with its place in the order of its lane: the highest priority first, within a priority the
-/// earliest deadline (requests without one last), and then the order of arrival.
+/// earliest deadline (requests without one last), then the clients in turn, and then the order of arrival.
 pub(super) struct Entry<J> {
     pub(super) work: Work<J>,
     arrival: u64,
+    /// Its turn among the requests of its priority: those of one client have different ones.
+    turn: u64,
     /// The lane of the request, which may be above that of the thread that runs it.
     pub(super) lane: usize,
 }
@@ -39,6 +42,7 @@ impl<J> Ord for Entry<J> {
             .priority
             .cmp(&other.work.priority)
             .then_with(|| self.compare_deadlines(other))
+            .then_with(|| other.turn.cmp(&self.turn))
             .then_with(|| other.arrival.cmp(&self.arrival))
     }
 }
@@ -66,12 +70,41 @@ struct Lane<J> {
     idle: Vec<usize>,
     queue: BinaryHeap<Entry<J>>,
     queued_octets: usize,
+    clients: WaitingClients,
     /// Counts since the creation.
     begun: u64,
     borrowed: u64,
     late: u64,
     refused: u64,
     overruns: u64,
+}
+
+impl<J> Lane<J> {
+    /// Puts a request into the queue, which has room.
+    fn push(&mut self, entry: Entry<J>) {
+        let Work { priority, client, octets, .. } = entry.work;
+        let turn = self.clients.enter(priority, client, octets);
+        self.queued_octets += octets;
+        self.queue.push(Entry { turn, ..entry });
+    }
+
+    /// Takes the next request out of the queue.
+    fn pop(&mut self) -> Option<Entry<J>> {
+        let entry = self.queue.pop()?;
+        let Work { priority, client, octets, .. } = entry.work;
+        self.clients.leave(priority, client, octets, entry.turn);
+        self.queued_octets -= octets;
+        Some(entry)
+    }
+
+    /// Whether a client that has requests in the buffer has as much of it as is free, or would have more octets with this
+    /// one.
+    fn exceeds_share(&self, work: &Work<J>, max_requests: usize, max_octets: usize) -> bool {
+        self.clients.share(work.client).is_some_and(|share| {
+            share.requests >= max_requests.saturating_sub(self.queue.len())
+                || share.octets.saturating_add(work.octets) > max_octets.saturating_sub(self.queued_octets)
+        })
+    }
 }
 
 struct Slot<J> {
@@ -103,6 +136,7 @@ pub(super) struct Lanes<J> {
     /// Requests and octets that may wait in each lane; zero without request buffering.
     max_requests: usize,
     max_octets: usize,
+    shares_buffers: bool,
     arrivals: u64,
     is_closed: bool,
     /// The time until which the watching thread sleeps; `None` without a limit.
@@ -126,6 +160,7 @@ impl<J> Lanes<J> {
                     idle: Vec::with_capacity(max_threads),
                     queue: BinaryHeap::with_capacity(max_requests),
                     queued_octets: 0,
+                    clients: WaitingClients::with_capacity(max_requests),
                     begun: 0,
                     borrowed: 0,
                     late: 0,
@@ -143,6 +178,7 @@ impl<J> Lanes<J> {
             allows_borrowing: settings.allows_borrowing,
             max_requests,
             max_octets,
+            shares_buffers: settings.shares_buffers,
             arrivals: 0,
             is_closed: false,
             watch_until: None,
@@ -222,7 +258,7 @@ impl<J> Lanes<J> {
             return Err((work, RefusalReason::NoLane));
         };
         self.arrivals += 1;
-        self.admit_entry(Entry { work, arrival: self.arrivals, lane }, true)
+        self.admit_entry(Entry { work, arrival: self.arrivals, turn: 0, lane }, true)
     }
 
     /// Places a request again whose new thread could not be started: no other is started for it.
@@ -256,9 +292,10 @@ impl<J> Lanes<J> {
             RefusalReason::TooManyRequests
         } else if entry.work.octets > max_octets.saturating_sub(own.queued_octets) {
             RefusalReason::TooManyOctets
+        } else if self.shares_buffers && own.exceeds_share(&entry.work, max_requests, max_octets) {
+            RefusalReason::TooManyOfClient
         } else {
-            own.queued_octets += entry.work.octets;
-            own.queue.push(entry);
+            own.push(entry);
             return Ok(Admission::Buffered);
         };
         own.refused += 1;
@@ -272,9 +309,7 @@ impl<J> Lanes<J> {
             self.lanes[own].idle.push(slot);
             return None;
         };
-        let entry = self.lanes[lane].queue.pop()?;
-        self.lanes[lane].queued_octets -= entry.work.octets;
-        Some(entry)
+        self.lanes[lane].pop()
     }
 
     /// Lets a thread count as idle whose request is about to end, unless another request waits that it may run. Then it
@@ -377,6 +412,7 @@ impl<J> Lanes<J> {
         let mut waiting = Vec::new();
         for lane in &mut self.lanes {
             lane.queued_octets = 0;
+            lane.clients.clear();
             waiting.extend(lane.queue.drain().map(|entry| entry.work));
         }
         waiting
@@ -389,6 +425,7 @@ impl<J> Lanes<J> {
             idle: lane.idle.len(),
             buffered_requests: lane.queue.len(),
             buffered_octets: lane.queued_octets,
+            buffered_clients: lane.clients.len(),
             begun: lane.begun,
             borrowed: lane.borrowed,
             late: lane.late,

@@ -11,6 +11,7 @@
 //! answers TRANSIENT (no room), or stops reading from this connection. A [`Discarded`] request was accepted and will
 //! not run, because its deadline has passed or the pool is being destroyed: its job sends the reply.
 
+mod clients;
 mod execution;
 mod lanes;
 mod settings;

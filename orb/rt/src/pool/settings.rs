@@ -55,6 +55,10 @@ pub struct PoolSettings {
     /// The greatest numbers of requests and of their octets that wait in each lane; `None` lets none wait. Zero leaves a
     /// number to the pool: 1,024 requests, 16 MiB.
     pub buffering: Option<(usize, usize)>,
+    /// Whether a client may have no more buffered requests and octets in a lane than are free for others: one that floods
+    /// gets half of the buffer, and two of them a third each. The others find room, and requests beyond are refused with
+    /// TRANSIENT.
+    pub shares_buffers: bool,
     /// The life-span of dynamic threads.
     pub lifespan: DynamicLifespan,
     /// In a pool without lanes, the priority of threads while they run no request; during one they have its priority.
@@ -73,6 +77,7 @@ impl PoolSettings {
             lanes,
             allows_borrowing: false,
             buffering: None,
+            shares_buffers: false,
             lifespan: DynamicLifespan::default(),
             idle_priority: None,
             execution_times: None,
@@ -148,6 +153,8 @@ pub struct LaneStatistics {
     pub buffered_requests: usize,
     /// The octets of those.
     pub buffered_octets: usize,
+    /// The clients that have sent those.
+    pub buffered_clients: usize,
     /// Requests that were begun.
     pub begun: u64,
     /// Those of them that a thread of a lower lane ran.

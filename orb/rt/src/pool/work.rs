@@ -81,6 +81,9 @@ impl Discarded {
 pub struct Work<J> {
     /// The name of the adapter, for the reports of execution times; `None` for work of the program.
     pub adapter: Option<Arc<str>>,
+    /// The client that has sent it, such as a connection: those with requests that wait take turns. Work without a client
+    /// is that of one.
+    pub client: Option<usize>,
     /// The priority of the request.
     pub priority: Priority,
     /// The octets that it occupies while it waits.
@@ -95,7 +98,7 @@ impl<J> Work<J> {
     /// A request without a deadline.
     #[must_use]
     pub fn new(priority: Priority, octets: usize, job: J) -> Self {
-        Self { adapter: None, priority, octets, deadline: None, job }
+        Self { adapter: None, client: None, priority, octets, deadline: None, job }
     }
 }
 
@@ -115,6 +118,9 @@ pub enum RefusalReason {
     /// The buffered requests of the lane would have too many octets.
     #[error("the lane buffers as many octets as it may")]
     TooManyOctets,
+    /// The client has as many requests or octets in the buffer of the lane as it may.
+    #[error("the requests of this client have their share of the lane's buffer")]
+    TooManyOfClient,
     /// The pool was destroyed.
     #[error("the thread pool was destroyed")]
     PoolDestroyed,

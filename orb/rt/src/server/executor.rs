@@ -185,8 +185,8 @@ impl RequestExecutor for LaneExecutor {
             (None, Ok(_)) => unreachable!("levels are not negative"),
         };
         let (octets, deadline) = (request.octets(), request.deadline());
-        let adapter = Some(Arc::clone(&self.adapter));
-        if let Err(refused) = pool.submit(Work { adapter, priority, octets, deadline, job: request }) {
+        let (adapter, client) = (Some(Arc::clone(&self.adapter)), Some(request.client()));
+        if let Err(refused) = pool.submit(Work { adapter, client, priority, octets, deadline, job: request }) {
             refused.work.job.refuse(refused.reason.exception());
         }
     }

@@ -143,6 +143,62 @@ fn buffers_are_bounded_by_requests_and_by_octets_for_each_lane() {
 }
 
 #[test]
+fn clients_with_requests_that_wait_take_turns_within_a_priority() {
+    let pool = pool(PoolSettings { buffering: Some((64, 0)), ..PoolSettings::without_lanes(1, 0, Priority::MIN) });
+    let (ends, ended) = mpsc::channel();
+    let of = |client, number, name| Work { client: Some(client), ..report(number, name, &ends) };
+    let occupied = occupy(&pool, 9);
+    for _ in 0..30 {
+        pool.submit(of(1, 5, "flood")).unwrap();
+    }
+    for name in ["second 1", "second 2"] {
+        pool.submit(of(2, 5, name)).unwrap();
+    }
+    pool.submit(of(1, 6, "urgent flood")).unwrap();
+    until(&pool, "the thread is busy", |lanes| lanes[0].idle == 0);
+    pool.submit(of(3, 5, "third")).unwrap();
+    assert_eq!((pool.statistics()[0].buffered_requests, pool.statistics()[0].buffered_clients), (34, 3));
+    drop(occupied);
+    let order = ["urgent flood", "flood", "second 1", "third", "flood", "second 2", "flood"];
+    assert_eq!(names(&ended, 7), order, "each client has its turn; a greater priority goes before");
+    assert_eq!(names(&ended, 27), ["flood"; 27]);
+    // One that comes later begins with the present turn, and not with those that it has missed.
+    let occupied = occupy(&pool, 9);
+    for client in [1, 4, 1, 4] {
+        pool.submit(of(client, 5, if client == 1 { "flood" } else { "new" })).unwrap();
+    }
+    drop(occupied);
+    assert_eq!(names(&ended, 4), ["flood", "new", "flood", "new"]);
+    until(&pool, "empty", |lanes| lanes[0].buffered_clients == 0);
+}
+
+#[test]
+fn with_shares_a_client_that_floods_leaves_room_for_others() {
+    let settings = PoolSettings { buffering: Some((12, 1_000)), ..PoolSettings::without_lanes(1, 0, Priority::MIN) };
+    let pool = pool(PoolSettings { shares_buffers: true, ..settings });
+    let (ends, ended) = mpsc::channel();
+    let occupied = occupy(&pool, 9);
+    let submit = |client, octets| {
+        let work = Work { client: Some(client), octets, ..report(5, "any", &ends) };
+        pool.submit(work).map_err(|refused| refused.reason)
+    };
+    let accepted = |client| (0..20).filter(|_| submit(client, 10).is_ok()).count();
+    assert_eq!((accepted(1), accepted(2), accepted(3)), (6, 3, 2), "each has no more than is free");
+    assert_eq!(submit(1, 10), Err(RefusalReason::TooManyOfClient));
+    assert_eq!(submit(2, 0), Err(RefusalReason::TooManyOfClient));
+    assert_eq!(submit(4, 10), Ok(()), "the last one");
+    assert_eq!(submit(5, 10), Err(RefusalReason::TooManyRequests));
+    drop(occupied);
+    assert_eq!(names(&ended, 12), ["any"; 12]);
+    let occupied = occupy(&pool, 9);
+    assert_eq!((submit(1, 300), submit(1, 200)), (Ok(()), Ok(())));
+    assert_eq!(submit(1, 100), Err(RefusalReason::TooManyOfClient), "600 octets, and 500 are free");
+    assert_eq!(submit(2, 500), Ok(()), "the first request of a client needs room alone");
+    drop(occupied);
+    assert_eq!(names(&ended, 3), ["any"; 3]);
+}
+
+#[test]
 fn threads_of_lower_lanes_are_borrowed_and_never_those_of_higher_ones() {
     let lanes = PoolSettings::with_lanes(vec![lane(0, 1, 0), lane(100, 1, 0), lane(200, 1, 0)]);
     let pool = pool(PoolSettings { allows_borrowing: true, ..lanes });
@@ -353,7 +409,8 @@ fn the_steady_state_allocates_nothing() {
             for number in 0..64 {
                 let tick = Tick(Arc::clone(&ended));
                 let work = Work::new(priority(number % 2 * 150), 32, tick);
-                assert!(pool.submit(Work { deadline, ..work }).is_ok());
+                let client = Some(usize::from(number.unsigned_abs()) % 7);
+                assert!(pool.submit(Work { client, deadline, ..work }).is_ok());
             }
             for _ in 0..64 {
                 ended.acquire().forget();

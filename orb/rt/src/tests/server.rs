@@ -364,6 +364,29 @@ fn a_busy_lane_without_buffering_refuses_with_transient_and_the_other_lane_serve
 }
 
 #[test]
+fn a_connection_that_floods_delays_another_by_one_turn_and_takes_half_of_the_buffer() {
+    let settings = PoolSettings { buffering: Some((100, 0)), shares_buffers: true, ..one_thread() };
+    let server = Server::new(settings);
+    let (mut flood, mut other) = (server.connect(), server.connect());
+    let held = flood.send("hold", "held", Some(10));
+    server.until_begun(1);
+    let ids: Vec<u32> = (0..60).map(|_| flood.send("note", "flood", Some(5))).collect();
+    for _ in 0..10 {
+        assert_eq!(flood.refusal().1, SystemExceptionKind::Transient);
+    }
+    server.until_buffered(50);
+    let turn = other.send("note", "other", Some(5));
+    server.until_buffered(51);
+    server.sensor.open();
+    assert_eq!(other.replies(1), [turn]);
+    assert_eq!(flood.replies(51).len() + 10, 1 + ids.len());
+    let begun = server.sensor.begun();
+    assert_eq!(begun[0].0, "held");
+    assert!(begun[1..3].iter().any(|(name, _)| name == "other"), "{:?}", &begun[..3]);
+    assert!(held < ids[0]);
+}
+
+#[test]
 fn an_idle_thread_of_a_lower_lane_is_borrowed_at_the_priority_of_the_request() {
     let lanes = PoolSettings::with_lanes(vec![lane(10, 1), lane(100, 1)]);
     let server = Server::new(PoolSettings { allows_borrowing: true, ..lanes });

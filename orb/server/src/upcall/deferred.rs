@@ -428,6 +428,11 @@ impl DeferredCall {
             .with_detail("the deadline of the client passed before the servant had replied")
     }
 
+    /// The address of the request's origin, which the request keeps alive.
+    pub(crate) fn origin_address(&self) -> usize {
+        Arc::as_ptr(&self.request.origin).addr()
+    }
+
     /// The origin of the request.
     pub(crate) fn origin(&self) -> &dyn RequestOrigin {
         &*self.request.origin

@@ -322,8 +322,9 @@ fn serve_in_executor(
     let deadline = call.request().deadline();
     let deadline = deadline.and_then(|deadline| deadline.answer.into_iter().chain(deadline.delivery).min());
     let (deferred, replied) = call.defer()?;
+    let client = deferred.origin_address();
     let work = Arc::new(DeferredWork { deferred, adapter: Arc::clone(adapter), is_replied: AtomicBool::new(false) });
-    executor.submit(HandedOverRequest { level, octets, deadline, work });
+    executor.submit(HandedOverRequest { level, octets, deadline, client, work });
     Ok(replied)
 }
 

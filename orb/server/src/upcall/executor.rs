@@ -103,6 +103,7 @@ pub struct HandedOverRequest {
     pub(crate) level: u32,
     pub(crate) octets: usize,
     pub(crate) deadline: Option<Instant>,
+    pub(crate) client: usize,
     pub(crate) work: Arc<dyn HandedOverWork>,
 }
 
@@ -139,6 +140,13 @@ impl HandedOverRequest {
     #[must_use]
     pub fn octets(&self) -> usize {
         self.octets
+    }
+
+    /// A number that all requests of one connection have, and no others that exist at the same time. Callers in the same
+    /// ORB have one each.
+    #[must_use]
+    pub fn client(&self) -> usize {
+        self.client
     }
 
     /// The time from which on it is not begun any more.
