@@ -196,8 +196,8 @@ fn a_store_is_checked_and_copied_and_a_damaged_one_is_refused() {
     let mut process = Process::start(&data, 0, &["--channel", "A"]);
     let client = Orb::builder().build().unwrap();
     supplier(&process.channel(&client, "A"));
-    let address = process.address.clone();
-    let output = command().args(["backup", "--server", &address, "--timeout", "60", "monday"]).output().unwrap();
+    let initial = format!("-ORBInitRef omniEvents=corbaloc::{}/omniEvents", process.address);
+    let output = command().args(["backup", "--orb", &initial, "--timeout", "60", "monday"]).output().unwrap();
     let copy = data.join("backups/event/monday");
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{}\n", copy.display()), "{output:?}");
     process.child.kill().unwrap();

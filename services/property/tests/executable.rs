@@ -149,8 +149,8 @@ fn a_store_is_checked_and_copied_and_a_damaged_one_is_refused() {
     let client = Orb::builder().build().unwrap();
     let set = process.factory(&client).create_propertyset().unwrap().unwrap();
     set.define_property("a", &long(1)).unwrap();
-    let address = process.url.trim_start_matches("corbaloc::").trim_end_matches("/PropertySetFactory");
-    let output = command().args(["backup", "--server", address, "--timeout", "60", "monday"]).output().unwrap();
+    let initial = format!("-ORBInitRef PropertySetFactory={}", process.url);
+    let output = command().args(["backup", "--orb", &initial, "--timeout", "60", "monday"]).output().unwrap();
     let copy = data.join("backups/property/monday");
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{}\n", copy.display()), "{output:?}");
     process.child.kill().unwrap();

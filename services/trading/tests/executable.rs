@@ -150,8 +150,8 @@ fn a_store_is_checked_and_copied_and_a_damaged_one_is_refused() {
     let mut process = Process::start(&data, 0, &[]);
     let client = Orb::builder().build().unwrap();
     add_type(&process.lookup(&client));
-    let address = process.url.trim_start_matches("corbaloc::").trim_end_matches("/TradingService");
-    let output = command().args(["backup", "--server", address, "--timeout", "60", "monday"]).output().unwrap();
+    let initial = format!("-ORBInitRef TradingService={}", process.url);
+    let output = command().args(["backup", "--orb", &initial, "--timeout", "60", "monday"]).output().unwrap();
     let copy = data.join("backups/trading/monday");
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{}\n", copy.display()), "{output:?}");
     process.child.kill().unwrap();
