@@ -17,13 +17,20 @@ pub(crate) struct HeldLock {
 mod counting {
     use std::{
         cell::RefCell,
+        collections::BTreeSet,
         panic::Location,
-        sync::atomic::{AtomicBool, Ordering},
+        sync::{
+            Mutex, PoisonError,
+            atomic::{AtomicBool, Ordering},
+        },
     };
 
     use super::HeldLock;
 
     static IS_CHECKED: AtomicBool = AtomicBool::new(false);
+    static IS_RECORDING: AtomicBool = AtomicBool::new(false);
+    /// The prefix of the names of threads whose locks are recorded, and the files that have locked.
+    static RECORDED: Mutex<(&str, BTreeSet<&'static str>)> = Mutex::new(("", BTreeSet::new()));
 
     std::thread_local! {
         /// The source locations at which this thread took the locks that it holds.
@@ -34,6 +41,9 @@ mod counting {
         #[track_caller]
         pub(crate) fn new() -> Self {
             let place = Location::caller();
+            if IS_RECORDING.load(Ordering::Relaxed) {
+                record(place.file());
+            }
             // A thread that is about to end has no such list any more.
             let _ = LOCK_SITES.try_with(|sites| sites.borrow_mut().push(place));
             Self { counts: true }
@@ -52,6 +62,29 @@ mod counting {
                 let _ = LOCK_SITES.try_with(|sites| sites.borrow_mut().pop());
             }
         }
+    }
+
+    #[cold]
+    fn record(file: &'static str) {
+        let thread = std::thread::current();
+        let mut recorded = RECORDED.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.name().is_some_and(|name| name.starts_with(recorded.0)) {
+            recorded.1.insert(file);
+        }
+    }
+
+    /// From now on records the source files in which threads with this prefix of their name take locks, for tests that
+    /// list the locks of a path. Debug builds only.
+    pub fn record_files(threads: &'static str) {
+        *RECORDED.lock().unwrap_or_else(PoisonError::into_inner) = (threads, BTreeSet::new());
+        IS_RECORDING.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the recording, and returns the files.
+    #[must_use]
+    pub fn recorded_files() -> BTreeSet<&'static str> {
+        IS_RECORDING.store(false, Ordering::Relaxed);
+        std::mem::take(&mut RECORDED.lock().unwrap_or_else(PoisonError::into_inner).1)
     }
 
     /// From now on [`assert_none`] aborts the process if it finds a lock.
@@ -84,7 +117,7 @@ mod counting {
 }
 
 #[cfg(all(debug_assertions, not(shuttle)))]
-pub use counting::{assert_none, count, enable_checks};
+pub use counting::{assert_none, count, enable_checks, record_files, recorded_files};
 
 #[cfg(not(all(debug_assertions, not(shuttle))))]
 mod counting {
