@@ -169,6 +169,13 @@ impl OrbInitializer for BindingInitializer {
         info.registered.bind_calls();
         Ok(())
     }
+
+    /// Starts the thread of asynchronous calls: it has the native priority of the thread that builds the ORB, and not that
+    /// of the first caller.
+    #[cfg(feature = "asynchronous")]
+    fn post_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+        info.orb.client_reactor().start()
+    }
 }
 
 /// The initialisers of an ORB, in the order of their registration.
