@@ -1,5 +1,7 @@
 //! The client's side of Real-time CORBA: the policies in force for a call, and the priority in its requests.
 
+use std::fmt;
+
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, minor};
 use spandrel_orb::policy::ExposedPolicies;
@@ -16,7 +18,7 @@ use crate::policies::{
     PrivateConnectionPolicy,
 };
 use crate::protocols::Protocol;
-use crate::{NetworkPriorityMapping, Priority, Scheduling, current};
+use crate::{NetworkPriorityMapping, Priority, PriorityTransform, Scheduling, current};
 
 /// The client's side of Real-time CORBA in an ORB ([`OrbBuilder::binding_policies`](spandrel_orb::OrbBuilder)).
 ///
@@ -33,12 +35,24 @@ use crate::{NetworkPriorityMapping, Priority, Scheduling, current};
 /// # orb.shutdown()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct RtClient {
     scheduling: Scheduling,
     network: Option<Arc<dyn NetworkPriorityMapping>>,
+    /// The transform of priorities of calls that servants make.
+    transform: Option<Arc<dyn PriorityTransform>>,
     /// The groups of connections that references share.
     groups: Mutex<Vec<(RouteKey, Weak<ConnectionGroup>)>>,
+}
+
+impl fmt::Debug for RtClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scheduling, network, groups, .. } = self;
+        f.debug_struct("RtClient")
+            .field("scheduling", scheduling)
+            .field("network", network)
+            .field("groups", groups)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The connections that a call needs, by the values of its policies.
@@ -95,7 +109,28 @@ impl RtClient {
     /// The client's side of an ORB whose threads are scheduled like this.
     #[must_use]
     pub fn new(scheduling: &Scheduling) -> Self {
-        Self { scheduling: scheduling.clone(), network: None, groups: Mutex::default() }
+        Self { scheduling: scheduling.clone(), network: None, transform: None, groups: Mutex::default() }
+    }
+
+    /// Sets the transform of the priorities of calls that servants make ([`PriorityTransform::outbound`]). The new priority
+    /// is that of the request; the thread keeps its own.
+    #[must_use]
+    pub fn priority_transform(mut self, transform: Arc<dyn PriorityTransform>) -> Self {
+        self.transform = Some(transform);
+        self
+    }
+
+    /// The priority of a call by this thread at `priority`.
+    ///
+    /// # Errors
+    /// UNKNOWN if the transform has none.
+    fn outbound(&self, priority: Priority) -> Result<Priority, SystemException> {
+        let Some(transform) = &self.transform else { return Ok(priority) };
+        let Ok(id) = spandrel_poa::Current::new().object_id() else { return Ok(priority) };
+        transform.outbound(priority, &id).ok_or_else(|| {
+            SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::No)
+                .with_detail(|| format!("the priority transform has no outbound priority for {priority}"))
+        })
     }
 
     /// Sets the mapping to priorities of the network, for connections whose TCP properties enable these. Calls of
@@ -160,7 +195,8 @@ impl RtClient {
         let caller = current::present();
         let caller = match model {
             Some(PriorityModelPolicy { model: PriorityModel::ClientPropagated, .. }) => {
-                Some(caller.map_or_else(|| self.scheduling.implied_priority(), Ok)?)
+                let own = caller.map_or_else(|| self.scheduling.implied_priority(), Ok)?;
+                Some(self.outbound(own)?)
             }
             _ => caller,
         };

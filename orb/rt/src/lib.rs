@@ -22,11 +22,13 @@ mod client;
 pub mod contexts;
 mod current;
 mod mapping;
+mod memory;
 #[cfg(all(test, shuttle))]
 mod models;
 mod mutex;
 mod octets;
 pub mod policies;
+mod policy_factory;
 mod pool;
 mod priority;
 mod propagated;
@@ -40,7 +42,9 @@ pub use current::RtCurrent;
 pub use mapping::{
     ContinuousMapping, DirectMapping, LinearMapping, NetworkPriorityMapping, PriorityMapping, PriorityTransform,
 };
+pub use memory::lock_memory;
 pub use mutex::{MutexNotFound, RtMutex};
+pub use policy_factory::RtPolicyFactory;
 pub use pool::{
     BoxedJob, Discarded, DynamicLifespan, ExecutionTimes, Job, LaneSettings, LaneStatistics, Overrun, OverrunAction,
     OverrunObserver, PoolSettings, PoolThread, RefusalReason, Refused, ThreadPool, Work,
@@ -48,7 +52,7 @@ pub use pool::{
 pub use priority::{NativePriority, Priority};
 pub use rt_orb::{InvalidThreadpool, RtOrb};
 pub use scheduling::{Scheduling, SchedulingClass};
-pub use server::{RtPoa, RtPoaBuilder, RtServerOrb};
+pub use server::{ReplyPriorities, RtPoa, RtPoaBuilder, RtServerOrb};
 
 #[cfg(all(test, not(shuttle)))]
 mod tests;

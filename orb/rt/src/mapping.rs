@@ -126,7 +126,9 @@ pub trait NetworkPriorityMapping: fmt::Debug + Send + Sync {
     }
 }
 
-/// Changes the priority of requests on a server (`RTCORBA::PriorityTransform`).
+/// Changes the priority of requests on a server (`RTCORBA::PriorityTransform`): of those that arrive
+/// ([`RtOrb::set_priority_transform`](crate::RtOrb::set_priority_transform)), and of those that its servants make
+/// ([`RtClient::priority_transform`](crate::RtClient::priority_transform)).
 ///
 /// An ORB that gets `None` raises UNKNOWN.
 pub trait PriorityTransform: Send + Sync {

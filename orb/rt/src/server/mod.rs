@@ -14,6 +14,7 @@
 //! the order, and the refusal of requests without room (TRANSIENT) or lane (INV_POLICY).
 
 mod executor;
+mod reply_priorities;
 mod rt_poa;
 
 use spandrel_server::{HandedOverRequest, RunningRequest};
@@ -21,6 +22,7 @@ use spandrel_sync::Arc;
 
 use crate::{Discarded, Job, PoolThread, RtOrb};
 
+pub use reply_priorities::ReplyPriorities;
 pub use rt_poa::{RtPoa, RtPoaBuilder};
 
 /// The real-time objects of an ORB whose thread pools run requests.

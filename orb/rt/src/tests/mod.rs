@@ -2,6 +2,8 @@
 
 mod contexts;
 mod execution;
+#[cfg(target_os = "linux")]
+mod memory;
 mod pools;
 mod priorities;
 mod server;
