@@ -236,7 +236,7 @@ pub(crate) fn property_names(expression: &Expression) -> Vec<String> {
                 pending.push(element);
                 sequence
             }
-            Expression::Exist(name) | Expression::Property(name) => name,
+            Expression::Exist(name) | Expression::Default(name) | Expression::Property(name) => name,
             Expression::Literal(_) => continue,
         };
         if !names.contains(name) {
