@@ -17,7 +17,7 @@ pub enum ComponentPart<'t> {
     Case(UnionLabel<'t>),
     /// `._length`: the number of elements.
     Length,
-    /// `._d`: the discriminator.
+    /// `._d`: the discriminator of a union.
     Discriminator,
     /// `._type_id`: the name of the type, without its scope.
     TypeId,

@@ -38,7 +38,7 @@ impl Publication {
     /// Unbinds the names, which a naming service that does not answer delays for a bounded time. The calls need the daemon's
     /// ORB: it still runs.
     fn withdraw(self) {
-        let (sender, done) = mpsc::channel::<()>();
+        let (sender, ends) = mpsc::channel::<()>();
         thread::spawn(move || {
             let _sender = sender; // dropped at the end
             for name in self.bound {
@@ -47,7 +47,7 @@ impl Publication {
                 }
             }
         });
-        _ = done.recv_timeout(WITHDRAWAL_LIMIT);
+        _ = ends.recv_timeout(WITHDRAWAL_LIMIT);
     }
 }
 

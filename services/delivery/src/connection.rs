@@ -23,7 +23,7 @@ pub enum Connection {
 pub struct ConnectionCell(Mutex<Connection>);
 
 impl ConnectionCell {
-    /// The present state.
+    /// The state at present, with the peer.
     #[must_use]
     pub fn get(&self) -> Connection {
         self.0.lock().clone()

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod event;
 mod limits;
 mod memory;
 mod pulls;
@@ -22,10 +23,11 @@ mod timer;
 mod worker;
 
 pub use connection::{Connection, ConnectionCell};
+pub use event::Event;
 pub use limits::{PeerOptions, require_at_most};
 pub use memory::{EventMemory, MemoryCharge};
 pub use pulls::{EndedPull, PullEnd, PullReplies, WaitingPull};
-pub use queue::{Event, EventQueue, QueueBounds, QueueCounts};
+pub use queue::{EventQueue, QueueBounds, QueueCounts};
 pub use schedule::{DiscardOrder, Lifetime, QueueOrder};
 pub use task::TaskEnd;
 pub use timer::Timer;

@@ -6,7 +6,7 @@ use std::thread;
 
 use spandrel::net::sync::{Arc, Mutex};
 
-use crate::queue::Event;
+use crate::event::Event;
 
 /// A call of a consumer that waits for events: its deferred reply.
 pub trait WaitingPull: Debug + Send + Sized + 'static {
@@ -47,7 +47,7 @@ pub struct PullReplies<W: WaitingPull> {
 }
 
 impl<W: WaitingPull> PullReplies<W> {
-    /// Starts the thread.
+    /// Starts the thread that sends replies.
     #[must_use]
     pub fn start() -> Self {
         let (sender, pulls) = mpsc::channel::<EndedPull<W>>();

@@ -8,29 +8,9 @@ use std::time::Instant;
 use spandrel::net::sync::{Arc, Mutex};
 use spandrel::services::cos_event_comm::Disconnected;
 
-use crate::memory::MemoryCharge;
+use crate::event::Event;
 use crate::pulls::{EndedPull, PullEnd, WaitingPull};
 use crate::schedule::{DiscardOrder, Lifetime, QueueOrder, Schedule};
-
-/// An event in the queues of consumers.
-#[derive(Debug)]
-pub struct Event<V> {
-    /// The event as its service has it.
-    pub value: V,
-    /// The size by which queues bound their events.
-    pub octets: usize,
-    /// The time at which the channel received it.
-    pub received: Instant,
-    _charge: MemoryCharge,
-}
-
-impl<V> Event<V> {
-    /// An event that was received now. Its charge ends with it.
-    #[must_use]
-    pub fn new(value: V, charge: MemoryCharge) -> Self {
-        Self { value, octets: charge.octets(), received: Instant::now(), _charge: charge }
-    }
-}
 
 /// The bounds and orders of a queue.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +108,7 @@ fn count(length: usize) -> u64 {
 }
 
 impl<W: WaitingPull> EventQueue<W> {
-    /// An empty queue.
+    /// A queue without events and pulls.
     #[must_use]
     pub fn new(bounds: QueueBounds) -> Self {
         Self(Mutex::new(QueueState {
@@ -291,7 +271,7 @@ impl<W: WaitingPull> EventQueue<W> {
         pulls.into_iter().map(|reply| (reply, PullEnd::Disconnected)).collect()
     }
 
-    /// The present counts.
+    /// The counts since the creation, and the present length.
     #[must_use]
     pub fn counts(&self) -> QueueCounts {
         let state = self.0.lock();

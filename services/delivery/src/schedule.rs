@@ -18,10 +18,10 @@ pub enum QueueOrder {
 /// The order in which events are discarded if a queue exceeds its bounds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DiscardOrder {
-    /// The oldest event.
+    /// The event that was received first.
     #[default]
     Fifo,
-    /// The newest event.
+    /// The event that was received last.
     Lifo,
     /// The event with the lowest priority; among equal ones the oldest.
     Priority,

@@ -30,7 +30,7 @@ struct TimerState {
 }
 
 impl Timer {
-    /// Starts the thread.
+    /// Starts the thread that wakes tasks.
     #[must_use]
     pub fn start() -> Self {
         let shared = Arc::new(TimerShared::default());

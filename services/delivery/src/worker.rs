@@ -10,9 +10,10 @@ use spandrel::messaging::AsyncReply;
 use spandrel::net::sync::Arc;
 use spandrel::{CompletionStatus, ObjectRef, Orb, SystemException, SystemExceptionKind};
 
+use crate::event::Event;
 use crate::limits::PeerOptions;
 use crate::pulls::WaitingPull;
-use crate::queue::{Event, EventQueue};
+use crate::queue::EventQueue;
 use crate::task::TaskEnd;
 use crate::timer::Timer;
 
@@ -21,7 +22,7 @@ use crate::timer::Timer;
 pub enum PeerFailure {
     /// The peer raised `Disconnected`.
     Disconnected,
-    /// The call failed.
+    /// The call failed with an exception of the ORB.
     System(SystemException),
 }
 

@@ -6,7 +6,8 @@ use spandrel::services::cos_notify_channel_admin::InterFilterGroupOperator;
 use crate::event_types::TypeSet;
 use crate::filter::FilteredEvent;
 use crate::filters::FilterSet;
-use crate::proxy::{Mappings, Side};
+use crate::kind::Side;
+use crate::mapping_filter::Mappings;
 use crate::qos::Qos;
 
 /// An administrator of suppliers or of consumers.

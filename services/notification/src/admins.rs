@@ -17,10 +17,11 @@ use spandrel::services::cos_notify_filter::filter_admin::{GetFilterError, Remove
 use spandrel::services::cos_notify_filter::{Filter, FilterAdminServant, MappingFilter};
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
+use crate::activation::activate;
 use crate::admin::Admin;
 use crate::channel::Channel;
 use crate::filters::mapping_reference;
-use crate::proxy::{EventForm, ProxyKind, Side};
+use crate::kind::{EventForm, ProxyKind, Side};
 use crate::qos::{Level, Qos};
 use crate::servant::ProxyServant;
 
@@ -64,7 +65,7 @@ impl AdminServant {
         let kind = ProxyKind { side: self.admin.side, is_push, form };
         let proxy = self.channel.add_proxy::<E>(&self.admin, kind)?;
         let id = proxy.id;
-        Ok((ProxyServant { channel: Arc::clone(&self.channel), proxy }.activate()?, id))
+        Ok((activate(&ProxyServant { channel: Arc::clone(&self.channel), proxy })?, id))
     }
 
     fn create_plain(&self, is_push: bool) -> Result<ObjectRef, SystemException> {
@@ -97,7 +98,8 @@ impl QoSAdminServant for AdminServant {
 
 impl FilterAdminServant for AdminServant {
     fn add_filter(&self, new_filter: Option<&Filter>) -> Result<i32, SystemException> {
-        self.admin.filters.add(&self.channel.shared, new_filter)
+        let shared = &self.channel.shared;
+        self.admin.filters.add(&shared.filters, &shared.adapter, &shared.filter_bounds, new_filter)
     }
 
     fn remove_filter(&self, filter: i32) -> Result<(), RemoveFilterError> {
@@ -105,7 +107,7 @@ impl FilterAdminServant for AdminServant {
     }
 
     fn get_filter(&self, filter: i32) -> Result<Option<Filter>, GetFilterError> {
-        Ok(self.admin.filters.get(&self.channel.shared, filter)?.map(|object| object.unchecked_narrow()))
+        Ok(self.admin.filters.get(&self.channel.shared.adapter, filter)?.map(|object| object.unchecked_narrow()))
     }
 
     fn get_all_filters(&self) -> Result<Vec<i32>, SystemException> {
@@ -164,22 +166,22 @@ impl ConsumerAdminServant for AdminServant {
     }
 
     fn priority_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
-        Ok(mapping_reference(&self.channel.shared, self.admin.mappings.read().priority.as_ref()))
+        Ok(mapping_reference(&self.channel.shared.adapter, self.admin.mappings.read().priority.as_ref()))
     }
 
     fn set_priority_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
         let shared = &self.channel.shared;
-        self.admin.mappings.write().priority = shared.filters.mapping(shared, value)?;
+        self.admin.mappings.write().priority = shared.filters.mapping(&shared.adapter, value)?;
         Ok(())
     }
 
     fn lifetime_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
-        Ok(mapping_reference(&self.channel.shared, self.admin.mappings.read().lifetime.as_ref()))
+        Ok(mapping_reference(&self.channel.shared.adapter, self.admin.mappings.read().lifetime.as_ref()))
     }
 
     fn set_lifetime_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
         let shared = &self.channel.shared;
-        self.admin.mappings.write().lifetime = shared.filters.mapping(shared, value)?;
+        self.admin.mappings.write().lifetime = shared.filters.mapping(&shared.adapter, value)?;
         Ok(())
     }
 

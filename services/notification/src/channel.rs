@@ -17,17 +17,20 @@ use spandrel_delivery::{Connection, Event, QueueCounts, notify_disconnection, re
 
 use crate::admin::Admin;
 use crate::admin_properties::AdminSettings;
+use crate::encoding::encoded_octets;
 use crate::event_types::TypeSet;
 use crate::filter::FilteredEvent;
+use crate::kind::{EventForm, ProxyKind, Side};
+use crate::live::LiveEvent;
 use crate::notification::{Content, EventTimes, Notification};
-use crate::proxy::{EventForm, Proxy, ProxyKind, Side};
+use crate::proxy::Proxy;
 use crate::qos::Qos;
-use crate::shared::{Shared, encoded_octets};
+use crate::shared::Shared;
 
 /// The id of the administrators that each channel has from its creation on.
 pub(crate) const DEFAULT_ADMIN: i32 = 0;
 
-/// A channel.
+/// A channel with its administrators and proxies.
 #[derive(Debug)]
 pub(crate) struct Channel {
     pub(crate) id: i32,
@@ -81,23 +84,6 @@ pub(crate) struct ChannelNumbers {
     pub(crate) lag_ms: u64,
 }
 
-/// A place among the counted events of a channel, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct LiveEvent(Arc<AtomicUsize>);
-
-impl LiveEvent {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for LiveEvent {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// The reason why a connection ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum DisconnectCause {
@@ -139,8 +125,10 @@ impl Channel {
     /// other channels.
     pub(crate) fn receive(self: &Arc<Self>, proxy: &Proxy, content: Content) -> Result<(), SystemException> {
         self.counts.received.fetch_add(1, Ordering::Relaxed);
-        let is_match =
-            proxy.is_match(&FilteredEvent::new(&content, &self.shared), &mut self.shared.limits.filter_steps.clone());
+        let is_match = proxy.is_match(
+            &FilteredEvent::new(&content, &self.shared.filter_bounds),
+            &mut self.shared.limits.filter_steps.clone(),
+        );
         if !is_match {
             self.counts.filtered.fetch_add(1, Ordering::Relaxed);
             return Ok(());
@@ -200,14 +188,14 @@ impl Channel {
 
     /// Distributes an event at its start, by a task.
     fn delay(self: &Arc<Self>, event: Arc<Event<Notification>>, start: Instant) -> Result<(), SystemException> {
-        let place = LiveEvent::new(&self.delayed);
+        let delayed = LiveEvent::new(&self.delayed);
         let waiting = self.delayed.load(Ordering::Relaxed);
         require_at_most(waiting, self.shared.limits.delayed_events, "events of a channel wait for their StartTime")?;
         let channel = Arc::downgrade(self);
         let shared = Arc::clone(&self.shared);
         self.shared.orb.spawn(async move {
             shared.timer.pause(start.saturating_duration_since(Instant::now())).await;
-            drop(place);
+            drop(delayed);
             if let Some(channel) = channel.upgrade() {
                 channel.distribute(&event);
             }

@@ -11,7 +11,7 @@ use spandrel::services::cos_notification::{
 use spandrel::services::cos_notify_channel_admin::event_channel_factory::{CreateChannelError, GetEventChannelError};
 use spandrel::services::cos_notify_channel_admin::{
     AdminNotFound, AdminNotFoundError, ChannelNotFound, ConsumerAdmin, EventChannel, EventChannelFactory,
-    EventChannelFactoryServant, EventChannelServant, InterFilterGroupOperator, SupplierAdmin,
+    EventChannelFactoryServant, EventChannelServant, EventChannelSkeleton, InterFilterGroupOperator, SupplierAdmin,
 };
 use spandrel::services::cos_notify_filter::FilterFactory;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
@@ -20,9 +20,26 @@ use crate::admin_properties::AdminSettings;
 use crate::admins::AdminServant;
 use crate::channel::{Channel, DEFAULT_ADMIN};
 use crate::keys::{FACTORY_KEY, FILTERS};
-use crate::proxy::Side;
+use crate::kind::Side;
 use crate::qos::{Level, Qos};
 use crate::registry::Registry;
+
+/// Creates and serves a channel with its default administrators.
+pub(crate) fn create_channel(
+    registry: &Arc<Registry>,
+    qos: Qos,
+    settings: AdminSettings,
+) -> Result<(ObjectRef, Arc<Channel>), SystemException> {
+    let channel = registry.add(qos, settings)?;
+    for side in [Side::Suppliers, Side::Consumers] {
+        if let Some(admin) = channel.admin(side, DEFAULT_ADMIN) {
+            AdminServant { channel: Arc::clone(&channel), admin }.activate()?;
+        }
+    }
+    let servant = ChannelServant { channel: Arc::clone(&channel), registry: Arc::clone(registry) };
+    let object = channel.serve(None, Arc::new(EventChannelSkeleton::new(servant)))?;
+    Ok((object, channel))
+}
 
 /// A channel, as the servant of its interface.
 #[derive(Clone, Debug)]
@@ -156,7 +173,7 @@ impl EventChannelFactoryServant for FactoryServant {
     ) -> Result<(Option<EventChannel>, i32), CreateChannelError> {
         let qos = Qos::default().with(initial_qos, Level::Channel)?;
         let settings = AdminSettings::default().with(initial_admin)?;
-        let (object, channel) = self.0.create(qos, settings)?;
+        let (object, channel) = create_channel(&self.0, qos, settings)?;
         Ok((Some(object.unchecked_narrow()), channel.id))
     }
 

@@ -282,9 +282,9 @@ fn step(value: &Any, part: &ComponentPart<'_>) -> Option<Any> {
         ComponentPart::Named(name) => {
             let (length, content, mut input) = elements(value)?;
             let resolved = content.without_aliases();
-            let index = |wanted: &str| {
+            let index = |field: &str| {
                 let count = resolved.member_count().unwrap_or(0);
-                (0..count).find(|index| resolved.member_name(*index).is_ok_and(|other| other == wanted))
+                (0..count).find(|index| resolved.member_name(*index).is_ok_and(|other| other == field))
             };
             let (name_index, value_index) = (index("name")?, index("value")?);
             for _ in 0..length {

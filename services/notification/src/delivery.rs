@@ -13,8 +13,9 @@ use spandrel::{ObjectRef, SystemException};
 use spandrel_delivery::{BatchBounds, Delivery, DeliveryEnd, Event, PeerFailure, PullSupplierPeer, PushConsumerPeer};
 
 use crate::channel::{Channel, DisconnectCause};
+use crate::kind::{EventForm, Side};
 use crate::notification::{Content, Notification};
-use crate::proxy::{EventForm, Proxy};
+use crate::proxy::Proxy;
 use crate::shared::{PullReply, structured};
 
 /// The time between two calls of a pull supplier that had no event.
@@ -118,8 +119,8 @@ pub(crate) fn start_task(channel: &Arc<Channel>, proxy: &Arc<Proxy>, peer: Objec
     let (channel, proxy) = (Arc::clone(channel), Arc::clone(proxy));
     let orb = channel.shared.orb.clone();
     match proxy.kind.side {
-        crate::proxy::Side::Consumers => orb.spawn(push_events(channel, proxy, peer)),
-        crate::proxy::Side::Suppliers => orb.spawn(pull_events(channel, proxy, peer)),
+        Side::Consumers => orb.spawn(push_events(channel, proxy, peer)),
+        Side::Suppliers => orb.spawn(pull_events(channel, proxy, peer)),
     }
 }
 

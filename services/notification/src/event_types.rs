@@ -45,7 +45,7 @@ fn is_all(pattern: &EventType) -> bool {
 pub(crate) struct TypeSet(BTreeSet<(String, String)>);
 
 impl Default for TypeSet {
-    /// All types.
+    /// The set of all types.
     fn default() -> Self {
         Self(BTreeSet::from([("*".to_owned(), ALL.to_owned())]))
     }

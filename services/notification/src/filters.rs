@@ -1,24 +1,21 @@
-//! The filters of a service, their factory, and the sets of filters that objects use.
+//! The filters of a service by their numbers, and the sets of filters that objects use.
 
 use std::collections::BTreeMap;
 
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::poa::ObjectId;
-use spandrel::services::cos_notify_filter::filter_factory::{CreateFilterError, CreateMappingFilterError};
-use spandrel::services::cos_notify_filter::{
-    self, FilterFactoryServant, FilterNotFound, FilterSkeleton, InvalidGrammar, MappingFilterSkeleton,
-};
-use spandrel::types::{Any, Interface as _};
-use spandrel::{CompletionStatus, ObjectRef, SystemException};
+use spandrel::services::cos_notify_filter::{self, FilterNotFound};
+use spandrel::types::Interface as _;
+use spandrel::{CompletionStatus, ObjectRef, Poa, SystemException};
 use spandrel_delivery::require_at_most;
 
-use crate::filter::{Filter, FilteredEvent, GRAMMAR, charge};
+use crate::filter::{Filter, FilteredEvent};
+use crate::filter_bounds::FilterBounds;
 use crate::mapping_filter::MappingFilter;
-use crate::shared::{Shared, encoded_octets};
 
 /// A filter of either kind.
 #[derive(Clone, Debug)]
-enum AnyFilter {
+pub(crate) enum AnyFilter {
     Plain(Arc<Filter>),
     Mapping(Arc<MappingFilter>),
 }
@@ -33,35 +30,36 @@ struct Table {
     last: u64,
 }
 
-fn object_id(number: u64) -> ObjectId {
+pub(crate) fn object_id(number: u64) -> ObjectId {
     ObjectId::from(format!("filter/{number}").as_str())
 }
 
 impl Filters {
-    fn create(&self, shared: &Shared, new: impl FnOnce(u64) -> AnyFilter) -> Result<ObjectRef, SystemException> {
-        let (number, filter) = {
-            let mut table = self.0.write();
-            require_at_most(table.by_number.len() + 1, shared.limits.filters, "filters")?;
-            table.last += 1;
-            let (number, filter) = (table.last, new(table.last));
-            table.by_number.insert(number, filter.clone());
-            (number, filter)
-        };
-        let id = object_id(number);
-        match filter {
-            AnyFilter::Plain(filter) => shared.serve(&id, Arc::new(FilterSkeleton::new(filter))),
-            AnyFilter::Mapping(filter) => shared.serve(&id, Arc::new(MappingFilterSkeleton::new(filter))),
-        }
+    /// Adds a filter, which `new` makes with its number.
+    ///
+    /// # Errors
+    /// IMP_LIMIT if there are too many.
+    pub(crate) fn add(
+        &self,
+        bounds: &FilterBounds,
+        new: impl FnOnce(u64) -> AnyFilter,
+    ) -> Result<(u64, AnyFilter), SystemException> {
+        let mut table = self.0.write();
+        require_at_most(table.by_number.len() + 1, bounds.limits.filters, "filters")?;
+        table.last += 1;
+        let (number, filter) = (table.last, new(table.last));
+        table.by_number.insert(number, filter.clone());
+        Ok((number, filter))
     }
 
     /// Ends a filter. Objects that use it go on to use it.
-    pub(crate) fn destroy(&self, shared: &Shared, number: u64) {
+    pub(crate) fn destroy(&self, adapter: &Poa, number: u64) {
         self.0.write().by_number.remove(&number);
-        _ = shared.adapter.deactivate_object(&object_id(number)); // after this call
+        _ = adapter.deactivate_object(&object_id(number)); // after this call
     }
 
-    fn get(&self, shared: &Shared, object: &ObjectRef) -> Option<AnyFilter> {
-        let id = shared.adapter.reference_to_id(object).ok()?;
+    fn get(&self, adapter: &Poa, object: &ObjectRef) -> Option<AnyFilter> {
+        let id = adapter.reference_to_id(object).ok()?;
         let text = String::from_utf8(id.as_bytes().to_vec()).ok()?;
         let number: u64 = text.strip_prefix("filter/")?.parse().ok()?;
         self.0.read().by_number.get(&number).cloned()
@@ -70,11 +68,11 @@ impl Filters {
     /// The mapping filter of a reference; nil is none.
     pub(crate) fn mapping(
         &self,
-        shared: &Shared,
+        adapter: &Poa,
         filter: Option<&cos_notify_filter::MappingFilter>,
     ) -> Result<Option<Arc<MappingFilter>>, SystemException> {
         let Some(filter) = filter else { return Ok(None) };
-        match self.get(shared, filter.as_object()) {
+        match self.get(adapter, filter.as_object()) {
             Some(AnyFilter::Mapping(filter)) => Ok(Some(filter)),
             _ => Err(foreign()),
         }
@@ -85,37 +83,6 @@ impl Filters {
 fn foreign() -> SystemException {
     let detail = "the filter is nil, or not one of this service: only filters of its own factories are used";
     SystemException::bad_param(0, CompletionStatus::No).with_detail(detail)
-}
-
-/// The servant of the filter factory.
-#[derive(Clone, Debug)]
-pub(crate) struct FilterFactory(pub(crate) Arc<Shared>);
-
-fn require_grammar<E: From<InvalidGrammar>>(grammar: &str) -> Result<(), E> {
-    // The names that services in use accept for the same language.
-    if [GRAMMAR, "ETCL", "TCL", ""].contains(&grammar) { Ok(()) } else { Err(InvalidGrammar {}.into()) }
-}
-
-impl FilterFactoryServant for FilterFactory {
-    fn create_filter(&self, constraint_grammar: &str) -> Result<Option<cos_notify_filter::Filter>, CreateFilterError> {
-        require_grammar::<CreateFilterError>(constraint_grammar)?;
-        let shared = &self.0;
-        let object = shared.filters.create(shared, |number| AnyFilter::Plain(Filter::new(number, shared)))?;
-        Ok(Some(object.unchecked_narrow()))
-    }
-
-    fn create_mapping_filter(
-        &self,
-        constraint_grammar: &str,
-        default_value: &Any,
-    ) -> Result<Option<cos_notify_filter::MappingFilter>, CreateMappingFilterError> {
-        require_grammar::<CreateMappingFilterError>(constraint_grammar)?;
-        let shared = &self.0;
-        let charge = charge(shared, encoded_octets(default_value)?)?;
-        let new = |number| AnyFilter::Mapping(MappingFilter::new(number, shared, default_value.clone(), charge));
-        let object = shared.filters.create(shared, new)?;
-        Ok(Some(object.unchecked_narrow()))
-    }
 }
 
 /// The filters of a proxy or administrator.
@@ -137,13 +104,15 @@ impl FilterSet {
 
     pub(crate) fn add(
         &self,
-        shared: &Shared,
+        filters: &Filters,
+        adapter: &Poa,
+        bounds: &FilterBounds,
         filter: Option<&cos_notify_filter::Filter>,
     ) -> Result<i32, SystemException> {
-        let filter = filter.and_then(|filter| shared.filters.get(shared, filter.as_object()));
+        let filter = filter.and_then(|filter| filters.get(adapter, filter.as_object()));
         let Some(AnyFilter::Plain(filter)) = filter else { return Err(foreign()) };
         let mut state = self.0.write();
-        require_at_most(state.by_id.len() + 1, shared.limits.filters_of_object, "filters of an object")?;
+        require_at_most(state.by_id.len() + 1, bounds.limits.filters_of_object, "filters of an object")?;
         state.last = state.last.wrapping_add(1);
         let id = state.last;
         state.by_id.insert(id, filter);
@@ -154,10 +123,10 @@ impl FilterSet {
         self.0.write().by_id.remove(&id).map(drop).ok_or(FilterNotFound {})
     }
 
-    pub(crate) fn get(&self, shared: &Shared, id: i32) -> Result<Option<ObjectRef>, FilterNotFound> {
+    pub(crate) fn get(&self, adapter: &Poa, id: i32) -> Result<Option<ObjectRef>, FilterNotFound> {
         let number = self.0.read().by_id.get(&id).map(|filter| filter.id).ok_or(FilterNotFound {})?;
         // A filter that was destroyed has no object.
-        Ok(shared.adapter.id_to_reference(&object_id(number)).ok())
+        Ok(adapter.id_to_reference(&object_id(number)).ok())
     }
 
     pub(crate) fn ids(&self) -> Vec<i32> {
@@ -171,9 +140,9 @@ impl FilterSet {
 
 /// The reference of a mapping filter that an object uses; `None` if it was destroyed.
 pub(crate) fn mapping_reference(
-    shared: &Shared,
+    adapter: &Poa,
     filter: Option<&Arc<MappingFilter>>,
 ) -> Option<cos_notify_filter::MappingFilter> {
-    let object = shared.adapter.id_to_reference(&object_id(filter?.id)).ok()?;
+    let object = adapter.id_to_reference(&object_id(filter?.id)).ok()?;
     Some(object.unchecked_narrow())
 }

@@ -5,7 +5,7 @@ use spandrel::services::cos_event_channel_admin::proxy_pull_supplier::ConnectPul
 use spandrel::services::cos_event_channel_admin::proxy_push_supplier::ConnectPushConsumerError;
 use spandrel::services::cos_event_channel_admin::{self as event_service};
 use spandrel::services::cos_event_comm::pull_supplier::{PullError, TryPullError};
-use spandrel::services::cos_event_comm::{self, Disconnected, PullConsumer, PushConsumer};
+use spandrel::services::cos_event_comm::{self, PullConsumer, PushConsumer};
 use spandrel::services::cos_notification::{EventType, NamedPropertyRange, Property, StructuredEvent};
 use spandrel::services::cos_notify_channel_admin::proxy_supplier::ValidateEventQosError;
 use spandrel::services::cos_notify_channel_admin::{
@@ -26,15 +26,10 @@ use spandrel::types::{Any, Interface as _};
 use spandrel::{CompletionStatus, SystemException};
 
 use crate::filters::mapping_reference;
-use crate::proxy::{Side, required};
+use crate::kind::Side;
+use crate::proxy::required;
 use crate::servant::ProxyServant;
 use crate::shared::{PullReply, structured};
-
-impl ProxyServant {
-    fn require_connected(&self) -> Result<(), Disconnected> {
-        if self.proxy.connection.is_connected() { Ok(()) } else { Err(Disconnected {}) }
-    }
-}
 
 /// The exception for pulls without a deferred reply, which have no thread that may wait.
 fn no_event() -> SystemException {
@@ -59,22 +54,22 @@ impl ProxySupplierServant for ProxyServant {
     }
 
     fn priority_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
-        Ok(mapping_reference(&self.channel.shared, self.proxy.mappings.read().priority.as_ref()))
+        Ok(mapping_reference(&self.channel.shared.adapter, self.proxy.mappings.read().priority.as_ref()))
     }
 
     fn set_priority_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
         let shared = &self.channel.shared;
-        self.proxy.mappings.write().priority = shared.filters.mapping(shared, value)?;
+        self.proxy.mappings.write().priority = shared.filters.mapping(&shared.adapter, value)?;
         Ok(())
     }
 
     fn lifetime_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
-        Ok(mapping_reference(&self.channel.shared, self.proxy.mappings.read().lifetime.as_ref()))
+        Ok(mapping_reference(&self.channel.shared.adapter, self.proxy.mappings.read().lifetime.as_ref()))
     }
 
     fn set_lifetime_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
         let shared = &self.channel.shared;
-        self.proxy.mappings.write().lifetime = shared.filters.mapping(shared, value)?;
+        self.proxy.mappings.write().lifetime = shared.filters.mapping(&shared.adapter, value)?;
         Ok(())
     }
 

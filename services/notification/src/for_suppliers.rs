@@ -5,7 +5,7 @@ use spandrel::services::cos_event_channel_admin::proxy_pull_consumer::ConnectPul
 use spandrel::services::cos_event_channel_admin::proxy_push_consumer::ConnectPushSupplierError;
 use spandrel::services::cos_event_channel_admin::{self as event_service};
 use spandrel::services::cos_event_comm::push_consumer::PushError;
-use spandrel::services::cos_event_comm::{self, Disconnected, PullSupplier, PushSupplier};
+use spandrel::services::cos_event_comm::{self, PullSupplier, PushSupplier};
 use spandrel::services::cos_notification::{EventType, NamedPropertyRange, Property, StructuredEvent};
 use spandrel::services::cos_notify_channel_admin::proxy_consumer::ValidateEventQosError;
 use spandrel::services::cos_notify_channel_admin::{
@@ -23,18 +23,10 @@ use spandrel::services::cos_notify_comm::{
 };
 use spandrel::types::{Any, Interface as _};
 
+use crate::kind::Side;
 use crate::notification::Content;
-use crate::proxy::{Side, required};
+use crate::proxy::required;
 use crate::servant::ProxyServant;
-
-impl ProxyServant {
-    fn receive<E: From<Disconnected> + From<SystemException>>(&self, content: Content) -> Result<(), E> {
-        if !self.proxy.connection.is_connected() {
-            return Err(Disconnected {}.into());
-        }
-        Ok(self.channel.receive(&self.proxy, content)?)
-    }
-}
 
 impl ProxyConsumerServant for ProxyServant {
     fn my_type(&self) -> Result<ProxyType, SystemException> {

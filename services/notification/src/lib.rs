@@ -27,6 +27,7 @@
 //! - If a channel has too many proxies, the oldest one that was never connected goes.
 #![forbid(unsafe_code)]
 
+mod activation;
 mod admin;
 mod admin_properties;
 mod admins;
@@ -34,14 +35,21 @@ mod channel;
 mod channel_servant;
 mod components;
 mod delivery;
+mod encoding;
 mod event_types;
 mod filter;
+mod filter_bounds;
+mod filter_factory;
+mod filter_object;
 mod filters;
 mod for_consumers;
 mod for_suppliers;
 mod keys;
+mod kind;
 mod limits;
+mod live;
 mod mapping_filter;
+mod mapping_filter_object;
 mod metrics;
 mod notification;
 mod proxy;

@@ -52,7 +52,7 @@ pub(crate) fn render(registry: &Registry) -> String {
     };
     single("spandrel_notification_channels", "Notification channels.", all.len());
     single("spandrel_notification_memory_octets", "Octets of the events in all queues.", registry.shared.memory.used());
-    let constraints = registry.shared.filter_memory.used();
+    let constraints = registry.shared.filter_bounds.memory.used();
     single("spandrel_notification_filter_octets", "Octets of the constraints of all filters.", constraints);
     let mut numbers: Vec<_> = all.iter().map(|channel| (channel, channel.numbers())).collect();
     numbers.sort_by_key(|(_, numbers)| std::cmp::Reverse((numbers.longest_queue, numbers.received)));

@@ -8,8 +8,8 @@ use spandrel::services::cos_notification::{
 };
 use spandrel::types::Any;
 
-use crate::channel::LiveEvent;
 use crate::event_types::ANY;
+use crate::live::LiveEvent;
 use crate::qos::{Qos, span};
 
 /// The contents of an event.

@@ -31,7 +31,7 @@ pub(crate) struct Qos {
     order: Option<i16>,
     discard: Option<i16>,
     maximum_batch_size: Option<i32>,
-    /// In 100 ns.
+    /// The longest time that a batch waits, in 100 ns.
     pacing_interval: Option<u64>,
     /// Zero is the bound of the service.
     max_events_per_consumer: Option<i32>,

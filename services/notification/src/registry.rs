@@ -1,17 +1,13 @@
-//! The channels of a service by their ids, and the objects that stand for them.
+//! The channels of a service by their ids.
 
 use std::collections::BTreeMap;
 
+use spandrel::SystemException;
 use spandrel::net::sync::{Arc, RwLock};
-use spandrel::services::cos_notify_channel_admin::EventChannelSkeleton;
-use spandrel::{ObjectRef, SystemException};
 use spandrel_delivery::require_at_most;
 
 use crate::admin_properties::AdminSettings;
-use crate::admins::AdminServant;
-use crate::channel::{Channel, DEFAULT_ADMIN, next_id};
-use crate::channel_servant::ChannelServant;
-use crate::proxy::Side;
+use crate::channel::{Channel, next_id};
 use crate::qos::Qos;
 use crate::shared::Shared;
 
@@ -33,28 +29,17 @@ impl Registry {
         Arc::new(Self { shared, channels: RwLock::default() })
     }
 
-    /// Creates and serves a channel with its default administrators.
-    pub(crate) fn create(
-        self: &Arc<Self>,
-        qos: Qos,
-        settings: AdminSettings,
-    ) -> Result<(ObjectRef, Arc<Channel>), SystemException> {
-        let channel = {
-            let mut channels = self.channels.write();
-            require_at_most(channels.by_id.len() + 1, self.shared.limits.channels, "channels")?;
-            channels.last = next_id(channels.last)?;
-            let channel = Channel::new(&self.shared, channels.last, qos, settings);
-            channels.by_id.insert(channel.id, Arc::clone(&channel));
-            channel
-        };
-        for side in [Side::Suppliers, Side::Consumers] {
-            if let Some(admin) = channel.admin(side, DEFAULT_ADMIN) {
-                AdminServant { channel: Arc::clone(&channel), admin }.activate()?;
-            }
-        }
-        let servant = ChannelServant { channel: Arc::clone(&channel), registry: Arc::clone(self) };
-        let object = channel.serve(None, Arc::new(EventChannelSkeleton::new(servant)))?;
-        Ok((object, channel))
+    /// Adds a channel.
+    ///
+    /// # Errors
+    /// IMP_LIMIT if there are too many.
+    pub(crate) fn add(&self, qos: Qos, settings: AdminSettings) -> Result<Arc<Channel>, SystemException> {
+        let mut channels = self.channels.write();
+        require_at_most(channels.by_id.len() + 1, self.shared.limits.channels, "channels")?;
+        channels.last = next_id(channels.last)?;
+        let channel = Channel::new(&self.shared, channels.last, qos, settings);
+        channels.by_id.insert(channel.id, Arc::clone(&channel));
+        Ok(channel)
     }
 
     pub(crate) fn get(&self, id: i32) -> Option<Arc<Channel>> {

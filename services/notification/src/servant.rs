@@ -1,25 +1,20 @@
-//! The servant of a proxy, as far as all twelve interfaces of proxies agree.
+//! The servant of a proxy, as far as all interfaces of proxies agree.
 
 use spandrel::net::sync::Arc;
-use spandrel::server::{DeferringSkeleton, Servant};
-use spandrel::services::cos_event_channel_admin::{self as event_service, AlreadyConnected};
+use spandrel::services::cos_event_channel_admin::AlreadyConnected;
+use spandrel::services::cos_event_comm::Disconnected;
 use spandrel::services::cos_notification::qo_s_admin::{SetQosError, ValidateQosError};
 use spandrel::services::cos_notification::{NamedPropertyRange, Property, QoSAdminServant, UnsupportedQoS};
-use spandrel::services::cos_notify_channel_admin::{
-    ConnectionAlreadyActive, ConnectionAlreadyInactive, NotConnected, ProxyPullConsumerSkeleton,
-    ProxyPullSupplierSkeleton, ProxyPushConsumerSkeleton, ProxyPushSupplierSkeleton, SequenceProxyPullConsumerSkeleton,
-    SequenceProxyPullSupplierSkeleton, SequenceProxyPushConsumerSkeleton, SequenceProxyPushSupplierSkeleton,
-    StructuredProxyPullConsumerSkeleton, StructuredProxyPullSupplierSkeleton, StructuredProxyPushConsumerSkeleton,
-    StructuredProxyPushSupplierSkeleton,
-};
+use spandrel::services::cos_notify_channel_admin::{ConnectionAlreadyActive, ConnectionAlreadyInactive, NotConnected};
 use spandrel::services::cos_notify_filter::filter_admin::{GetFilterError, RemoveFilterError};
 use spandrel::services::cos_notify_filter::{Filter, FilterAdminServant};
 use spandrel::{ObjectRef, SystemException};
 
 use crate::channel::{Channel, DisconnectCause};
 use crate::delivery::start_task;
-use crate::for_consumers::WaitingPulls;
-use crate::proxy::{EventForm, Proxy, ProxyKind, Side};
+use crate::kind::Side;
+use crate::notification::Content;
+use crate::proxy::Proxy;
 use crate::qos::{Level, Qos};
 
 /// A proxy and its channel, as the servant of all interfaces of proxies.
@@ -30,50 +25,6 @@ pub(crate) struct ProxyServant {
 }
 
 impl ProxyServant {
-    /// Activates the proxy with its interface.
-    pub(crate) fn activate(&self) -> Result<ObjectRef, SystemException> {
-        let ProxyKind { side, is_push, form } = self.proxy.kind;
-        let own = || self.clone();
-        let servant: Arc<dyn Servant> = match (side, is_push, form) {
-            (Side::Suppliers, true, EventForm::EventService) => {
-                Arc::new(event_service::ProxyPushConsumerSkeleton::new(own()))
-            }
-            (Side::Suppliers, true, EventForm::Any) => Arc::new(ProxyPushConsumerSkeleton::new(own())),
-            (Side::Suppliers, true, EventForm::Structured) => Arc::new(StructuredProxyPushConsumerSkeleton::new(own())),
-            (Side::Suppliers, true, EventForm::Sequence) => Arc::new(SequenceProxyPushConsumerSkeleton::new(own())),
-            (Side::Suppliers, false, EventForm::EventService) => {
-                Arc::new(event_service::ProxyPullConsumerSkeleton::new(own()))
-            }
-            (Side::Suppliers, false, EventForm::Any) => Arc::new(ProxyPullConsumerSkeleton::new(own())),
-            (Side::Suppliers, false, EventForm::Structured) => {
-                Arc::new(StructuredProxyPullConsumerSkeleton::new(own()))
-            }
-            (Side::Suppliers, false, EventForm::Sequence) => Arc::new(SequenceProxyPullConsumerSkeleton::new(own())),
-            (Side::Consumers, true, EventForm::EventService) => {
-                Arc::new(event_service::ProxyPushSupplierSkeleton::new(own()))
-            }
-            (Side::Consumers, true, EventForm::Any) => Arc::new(ProxyPushSupplierSkeleton::new(own())),
-            (Side::Consumers, true, EventForm::Structured) => Arc::new(StructuredProxyPushSupplierSkeleton::new(own())),
-            (Side::Consumers, true, EventForm::Sequence) => Arc::new(SequenceProxyPushSupplierSkeleton::new(own())),
-            (Side::Consumers, false, EventForm::EventService) => {
-                let skeleton = event_service::ProxyPullSupplierSkeleton::new(own());
-                Arc::new(DeferringSkeleton::new(skeleton, WaitingPulls(own())))
-            }
-            (Side::Consumers, false, EventForm::Any) => {
-                Arc::new(DeferringSkeleton::new(ProxyPullSupplierSkeleton::new(own()), WaitingPulls(own())))
-            }
-            (Side::Consumers, false, EventForm::Structured) => {
-                let skeleton = StructuredProxyPullSupplierSkeleton::new(own());
-                Arc::new(DeferringSkeleton::new(skeleton, WaitingPulls(own())))
-            }
-            (Side::Consumers, false, EventForm::Sequence) => {
-                let skeleton = SequenceProxyPullSupplierSkeleton::new(own());
-                Arc::new(DeferringSkeleton::new(skeleton, WaitingPulls(own())))
-            }
-        };
-        self.channel.serve(Some(&self.proxy.name()), servant)
-    }
-
     /// Connects a peer, and starts its task.
     pub(crate) fn connect<E>(&self, peer: Option<&ObjectRef>) -> Result<(), E>
     where
@@ -114,6 +65,18 @@ impl ProxyServant {
         Qos::default().with(properties, Level::Event)?;
         Ok(Qos::further_ranges(properties, Level::Event))
     }
+
+    /// Passes an event of the supplier to the channel.
+    pub(crate) fn receive<E: From<Disconnected> + From<SystemException>>(&self, content: Content) -> Result<(), E> {
+        if !self.proxy.connection.is_connected() {
+            return Err(Disconnected {}.into());
+        }
+        Ok(self.channel.receive(&self.proxy, content)?)
+    }
+
+    pub(crate) fn require_connected(&self) -> Result<(), Disconnected> {
+        if self.proxy.connection.is_connected() { Ok(()) } else { Err(Disconnected {}) }
+    }
 }
 
 impl QoSAdminServant for ProxyServant {
@@ -139,7 +102,8 @@ impl QoSAdminServant for ProxyServant {
 
 impl FilterAdminServant for ProxyServant {
     fn add_filter(&self, new_filter: Option<&Filter>) -> Result<i32, SystemException> {
-        self.proxy.filters.add(&self.channel.shared, new_filter)
+        let shared = &self.channel.shared;
+        self.proxy.filters.add(&shared.filters, &shared.adapter, &shared.filter_bounds, new_filter)
     }
 
     fn remove_filter(&self, filter: i32) -> Result<(), RemoveFilterError> {
@@ -147,7 +111,7 @@ impl FilterAdminServant for ProxyServant {
     }
 
     fn get_filter(&self, filter: i32) -> Result<Option<Filter>, GetFilterError> {
-        Ok(self.proxy.filters.get(&self.channel.shared, filter)?.map(|object| object.unchecked_narrow()))
+        Ok(self.proxy.filters.get(&self.channel.shared.adapter, filter)?.map(|object| object.unchecked_narrow()))
     }
 
     fn get_all_filters(&self) -> Result<Vec<i32>, SystemException> {

@@ -8,8 +8,10 @@ use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
 use spandrel_delivery::{EventMemory, PeerOptions, PullReplies, Timer};
 
 use crate::admin_properties::AdminSettings;
-use crate::channel_servant::FactoryServant;
-use crate::filters::{FilterFactory, Filters};
+use crate::channel_servant::{FactoryServant, create_channel};
+use crate::filter_bounds::FilterBounds;
+use crate::filter_factory::FilterFactory;
+use crate::filters::Filters;
 use crate::keys::{FACTORY_KEY, FILTERS};
 use crate::limits::Limits;
 use crate::metrics::render;
@@ -105,7 +107,7 @@ impl NotificationService {
             limits,
             peers,
             memory: EventMemory::new(limits.octets),
-            filter_memory: EventMemory::new(limits.filter_octets),
+            filter_bounds: FilterBounds::new(limits),
             notices: EventMemory::new(NOTICES),
             timer: Timer::start(),
             replies: PullReplies::start(),
@@ -132,7 +134,7 @@ impl NotificationService {
     /// # Errors
     /// Too many channels.
     pub fn create_channel(&self) -> Result<ObjectRef, NotificationError> {
-        Ok(self.registry.create(Qos::default(), AdminSettings::default())?.0)
+        Ok(create_channel(&self.registry, Qos::default(), AdminSettings::default())?.0)
     }
 
     /// The number of channels.

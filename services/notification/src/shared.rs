@@ -1,6 +1,5 @@
 //! The parts that all channels of a service share.
 
-use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, to_octets};
 use spandrel::net::sync::Arc;
 use spandrel::poa::ObjectId;
 use spandrel::server::{DeferredReply, Servant};
@@ -14,6 +13,7 @@ use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
 use spandrel_delivery::{Event, EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
 
+use crate::filter_bounds::FilterBounds;
 use crate::filters::Filters;
 use crate::limits::Limits;
 use crate::notification::Notification;
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) peers: PeerOptions,
     pub(crate) memory: Arc<EventMemory>,
-    pub(crate) filter_memory: Arc<EventMemory>,
+    pub(crate) filter_bounds: FilterBounds,
     /// The calls that tell peers of event types, and wait for their replies.
     pub(crate) notices: Arc<EventMemory>,
     pub(crate) timer: Timer,
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Activates an object.
+    /// Activates an object with its id.
     pub(crate) fn serve(&self, id: &ObjectId, servant: Arc<dyn Servant>) -> Result<ObjectRef, SystemException> {
         self.adapter.activate_object_with_id(id, servant)?;
         Ok(self.adapter.id_to_reference(id)?)
@@ -70,16 +70,6 @@ impl Shared {
             tracing::debug!(%error, "a peer does not get a change of event types");
         }
     }
-}
-
-/// The octets of an event or of a value, with its types.
-pub(crate) fn encoded_octets<T: spandrel_cdr::Encode + ?Sized>(value: &T) -> Result<usize, SystemException> {
-    let form = OctetForm::bare(ByteOrder::Little).code_sets(CharSet::Utf8, WcharSet::Utf16);
-    let octets = to_octets(value, &form).map_err(|error| {
-        let detail = move || format!("the value has no encoding: {error}");
-        SystemException::bad_param(0, CompletionStatus::No).with_detail(detail)
-    })?;
-    Ok(octets.len())
 }
 
 /// The reply to a pull that waits for events, in the form of its proxy.

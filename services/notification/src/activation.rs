@@ -1,0 +1,58 @@
+//! The choice of a proxy's interface.
+
+use spandrel::net::sync::Arc;
+use spandrel::server::{DeferringSkeleton, Servant};
+use spandrel::services::cos_event_channel_admin as event_service;
+use spandrel::services::cos_notify_channel_admin::{
+    ProxyPullConsumerSkeleton, ProxyPullSupplierSkeleton, ProxyPushConsumerSkeleton, ProxyPushSupplierSkeleton,
+    SequenceProxyPullConsumerSkeleton, SequenceProxyPullSupplierSkeleton, SequenceProxyPushConsumerSkeleton,
+    SequenceProxyPushSupplierSkeleton, StructuredProxyPullConsumerSkeleton, StructuredProxyPullSupplierSkeleton,
+    StructuredProxyPushConsumerSkeleton, StructuredProxyPushSupplierSkeleton,
+};
+use spandrel::{ObjectRef, SystemException};
+
+use crate::for_consumers::WaitingPulls;
+use crate::kind::{EventForm, ProxyKind, Side};
+use crate::servant::ProxyServant;
+
+/// Activates a proxy with the interface of its kind.
+pub(crate) fn activate(proxy: &ProxyServant) -> Result<ObjectRef, SystemException> {
+    let ProxyKind { side, is_push, form } = proxy.proxy.kind;
+    let own = || proxy.clone();
+    let servant: Arc<dyn Servant> = match (side, is_push, form) {
+        (Side::Suppliers, true, EventForm::EventService) => {
+            Arc::new(event_service::ProxyPushConsumerSkeleton::new(own()))
+        }
+        (Side::Suppliers, true, EventForm::Any) => Arc::new(ProxyPushConsumerSkeleton::new(own())),
+        (Side::Suppliers, true, EventForm::Structured) => Arc::new(StructuredProxyPushConsumerSkeleton::new(own())),
+        (Side::Suppliers, true, EventForm::Sequence) => Arc::new(SequenceProxyPushConsumerSkeleton::new(own())),
+        (Side::Suppliers, false, EventForm::EventService) => {
+            Arc::new(event_service::ProxyPullConsumerSkeleton::new(own()))
+        }
+        (Side::Suppliers, false, EventForm::Any) => Arc::new(ProxyPullConsumerSkeleton::new(own())),
+        (Side::Suppliers, false, EventForm::Structured) => Arc::new(StructuredProxyPullConsumerSkeleton::new(own())),
+        (Side::Suppliers, false, EventForm::Sequence) => Arc::new(SequenceProxyPullConsumerSkeleton::new(own())),
+        (Side::Consumers, true, EventForm::EventService) => {
+            Arc::new(event_service::ProxyPushSupplierSkeleton::new(own()))
+        }
+        (Side::Consumers, true, EventForm::Any) => Arc::new(ProxyPushSupplierSkeleton::new(own())),
+        (Side::Consumers, true, EventForm::Structured) => Arc::new(StructuredProxyPushSupplierSkeleton::new(own())),
+        (Side::Consumers, true, EventForm::Sequence) => Arc::new(SequenceProxyPushSupplierSkeleton::new(own())),
+        (Side::Consumers, false, EventForm::EventService) => {
+            let skeleton = event_service::ProxyPullSupplierSkeleton::new(own());
+            Arc::new(DeferringSkeleton::new(skeleton, WaitingPulls(own())))
+        }
+        (Side::Consumers, false, EventForm::Any) => {
+            Arc::new(DeferringSkeleton::new(ProxyPullSupplierSkeleton::new(own()), WaitingPulls(own())))
+        }
+        (Side::Consumers, false, EventForm::Structured) => {
+            let skeleton = StructuredProxyPullSupplierSkeleton::new(own());
+            Arc::new(DeferringSkeleton::new(skeleton, WaitingPulls(own())))
+        }
+        (Side::Consumers, false, EventForm::Sequence) => {
+            let skeleton = SequenceProxyPullSupplierSkeleton::new(own());
+            Arc::new(DeferringSkeleton::new(skeleton, WaitingPulls(own())))
+        }
+    };
+    proxy.channel.serve(Some(&proxy.proxy.name()), servant)
+}
