@@ -38,6 +38,7 @@ struct LatencyImpl : POA_Latency {
     void sendStructSeq(const StructSeq &) override {}
     void sendOctetSeq(const OctetSeq &) override { compute(octets_work_nanos); }
     void sendStructSeq_1way(const StructSeq &) override {}
+    void sendOctetSeq_1way(const OctetSeq &) override {}
 
     const long work_nanos, octets_work_nanos;
     std::atomic<unsigned long> calls{0};

@@ -45,7 +45,14 @@ struct Client {
         }
         for (Latency_var &object : objects) object->ping_1way();
         objects[0]->ping();
-        structs.length(1024);
+    }
+
+    // Makes the parameters of a call: `void`, `octets-N`, `structs-N`, or `structs`, which are 1,024.
+    void prepare(const std::string &load) {
+        std::size_t dash = load.find('-');
+        kind = load.substr(0, dash);
+        CORBA::ULong count = dash == std::string::npos ? 1024 : static_cast<CORBA::ULong>(std::stoul(load.substr(dash + 1)));
+        structs.length(kind == "structs" ? count : 0);
         for (CORBA::ULong i = 0; i < structs.length(); ++i) {
             structs[i].s = static_cast<CORBA::Short>(i);
             structs[i].c = 'c';
@@ -53,12 +60,15 @@ struct Client {
             structs[i].o = 7;
             structs[i].d = i;
         }
+        octets.length(kind == "octets" ? count : 0);
+        for (CORBA::ULong i = 0; i < octets.length(); ++i) octets[i] = static_cast<CORBA::Octet>(i % 251);
     }
 
     // A dynamic invocation of a servant.
-    CORBA::Request_ptr request(std::uint32_t target, const char *operation, bool is_void) {
-        CORBA::Request_ptr request = objects[target]->_request(operation);
-        if (!is_void) request->add_in_arg() <<= structs;
+    CORBA::Request_ptr request(std::uint32_t target, const std::string &operation) {
+        CORBA::Request_ptr request = objects[target]->_request(operation.c_str());
+        if (kind == "structs") request->add_in_arg() <<= structs;
+        else if (kind == "octets") request->add_in_arg() <<= octets;
         request->set_return_type(CORBA::_tc_void);
         return request;
     }
@@ -70,7 +80,8 @@ struct Client {
         std::uint32_t begin = 0;
         if (!(words >> algorithm >> call >> load >> style >> warm_up >> calls >> begin)) throw std::runtime_error("no job: " + line);
         Targets targets(algorithm, static_cast<std::uint32_t>(objects.size()), begin);
-        bool one_way = call == "oneway", is_void = load == "void";
+        bool one_way = call == "oneway";
+        prepare(load);
         // The directory is queried after the warm-up calls and after the timed calls, so that no call is pending when
         // the next part begins.
         auto timed = [&](auto make) {
@@ -80,17 +91,20 @@ struct Client {
             return "{" + summary(std::move(times)) + ",\"servants_called\":" + std::to_string(directory->called()) + "}";
         };
         if (style == "dii") {
-            const char *operation = is_void ? (one_way ? "ping_1way" : "ping") : (one_way ? "sendStructSeq_1way" : "sendStructSeq");
+            std::string operation = kind == "void" ? "ping" : kind == "octets" ? "sendOctetSeq" : "sendStructSeq";
+            if (one_way) operation += "_1way";
             return timed([&] {
-                CORBA::Request_var dynamic = request(targets.next(), operation, is_void);
+                CORBA::Request_var dynamic = request(targets.next(), operation);
                 one_way ? dynamic->send_oneway() : dynamic->invoke();
                 if (dynamic->env()->exception()) throw std::runtime_error("a dynamic invocation failed");
             });
         } else if (style == "dii-reused") {
             // CORBA does not allow reuse, and omniORB rejects it: a request is invoked once (11.2.2).
             return "{\"absent\":\"omniORB invokes a request once only\"}";
-        } else if (is_void) {
+        } else if (kind == "void") {
             return timed([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->ping_1way() : to->ping(); });
+        } else if (kind == "octets") {
+            return timed([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->sendOctetSeq_1way(octets) : to->sendOctetSeq(octets); });
         } else {
             return timed([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->sendStructSeq_1way(structs) : to->sendStructSeq(structs); });
         }
@@ -99,7 +113,9 @@ struct Client {
     CORBA::ORB_ptr orb;
     Servants_var directory;
     std::vector<Latency_var> objects;
+    std::string kind;
     StructSeq structs;
+    OctetSeq octets;
 };
 
 } // namespace

@@ -30,6 +30,7 @@ struct LatencyImpl : POA_Latency, CalledFlag {
     void sendStructSeq(const StructSeq &) override { set(); }
     void sendOctetSeq(const OctetSeq &) override { set(); }
     void sendStructSeq_1way(const StructSeq &) override { set(); }
+    void sendOctetSeq_1way(const OctetSeq &) override { set(); }
 };
 
 // Reads the arguments of each operation, and returns nothing.
@@ -44,6 +45,9 @@ struct DynamicImpl : PortableServer::DynamicImplementation, CalledFlag {
         if (operation == "sendStructSeq" || operation == "sendStructSeq_1way") {
             CORBA::NamedValue_ptr argument = arguments->add(CORBA::ARG_IN);
             argument->value()->replace(_tc_StructSeq, nullptr);
+        } else if (operation == "sendOctetSeq" || operation == "sendOctetSeq_1way") {
+            CORBA::NamedValue_ptr argument = arguments->add(CORBA::ARG_IN);
+            argument->value()->replace(_tc_OctetSeq, nullptr);
         }
         request->arguments(arguments);
         CORBA::Any result;

@@ -46,6 +46,10 @@ impl LatencyAsyncServant for Object {
         self.ping().await
     }
 
+    async fn send_octet_seq_1way(&self, _: &[u8]) -> Result<(), SystemException> {
+        self.ping().await
+    }
+
     async fn send_struct_seq_1way(&self, _: &[BinStruct]) -> Result<(), SystemException> {
         self.ping().await
     }

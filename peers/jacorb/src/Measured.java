@@ -149,6 +149,7 @@ public final class Measured {
             compute(octetsWorkNanos);
         }
         @Override public void sendStructSeq_1way(BinStruct[] s) { set(); }
+        @Override public void sendOctetSeq_1way(byte[] s) { set(); }
 
         @Override public boolean takeCalled() {
             boolean was = called;
@@ -179,6 +180,10 @@ public final class Measured {
             if (request.operation().startsWith("sendStructSeq")) {
                 Any argument = orb.create_any();
                 argument.type(StructSeqHelper.type());
+                arguments.add_value("s", argument, org.omg.CORBA.ARG_IN.value);
+            } else if (request.operation().startsWith("sendOctetSeq")) {
+                Any argument = orb.create_any();
+                argument.type(OctetSeqHelper.type());
                 arguments.add_value("s", argument, org.omg.CORBA.ARG_IN.value);
             }
             request.arguments(arguments);
@@ -369,6 +374,8 @@ public final class Measured {
             @Override public void sendOctetSeq_excep(ExceptionHolder holder) {}
             @Override public void sendStructSeq_1way() {}
             @Override public void sendStructSeq_1way_excep(ExceptionHolder holder) {}
+            @Override public void sendOctetSeq_1way() {}
+            @Override public void sendOctetSeq_1way_excep(ExceptionHolder holder) {}
         }
     }
 
@@ -404,7 +411,10 @@ public final class Measured {
         private final ORB orb = orb();
         private final Servants directory;
         private final Latency[] objects;
-        private final BinStruct[] structs = structs(1024);
+        /** The parameters of a call: `void`, `octets-N`, `structs-N`, or `structs`, which are 1,024. */
+        private String kind = "void";
+        private BinStruct[] structs = {};
+        private byte[] octets = {};
 
         private ServantsClient(String reference) {
             directory = ServantsHelper.narrow(orb.string_to_object(reference));
@@ -431,13 +441,18 @@ public final class Measured {
         private String carryOut(String[] words) throws Exception {
             Targets targets = new Targets(words[0], objects, Long.parseLong(words[6]));
             boolean oneWay = words[1].equals("oneway");
-            boolean isVoid = words[2].equals("void");
+            String[] load = words[2].split("-");
+            int count = load.length > 1 ? Integer.parseInt(load[1]) : 1024;
+            kind = load[0];
+            structs = structs(kind.equals("structs") ? count : 0);
+            octets = new byte[kind.equals("octets") ? count : 0];
             Call call;
             switch (words[3]) {
-                case "dii": call = () -> dynamic(targets.next(), oneWay, isVoid); break;
+                case "dii": call = () -> dynamic(targets.next(), oneWay); break;
                 case "dii-reused": return "{\"absent\":\"JacORB invokes a request once only\"}";
                 default:
-                    if (isVoid) call = oneWay ? () -> targets.next().ping_1way() : () -> targets.next().ping();
+                    if (kind.equals("void")) call = oneWay ? () -> targets.next().ping_1way() : () -> targets.next().ping();
+                    else if (kind.equals("octets")) call = oneWay ? () -> targets.next().sendOctetSeq_1way(octets) : () -> targets.next().sendOctetSeq(octets);
                     else call = oneWay ? () -> targets.next().sendStructSeq_1way(structs) : () -> targets.next().sendStructSeq(structs);
             }
             // The directory is queried after the warm-up calls and after the timed calls, so that no call is pending when
@@ -449,9 +464,11 @@ public final class Measured {
             return "{" + times + ",\"servants_called\":" + directory.called() + "}";
         }
 
-        private void dynamic(Latency target, boolean oneWay, boolean isVoid) throws Exception {
-            Request request = target._request((isVoid ? "ping" : "sendStructSeq") + (oneWay ? "_1way" : ""));
-            if (!isVoid) StructSeqHelper.insert(request.add_in_arg(), structs);
+        private void dynamic(Latency target, boolean oneWay) throws Exception {
+            String operation = kind.equals("void") ? "ping" : kind.equals("octets") ? "sendOctetSeq" : "sendStructSeq";
+            Request request = target._request(operation + (oneWay ? "_1way" : ""));
+            if (kind.equals("octets")) OctetSeqHelper.insert(request.add_in_arg(), octets);
+            else if (kind.equals("structs")) StructSeqHelper.insert(request.add_in_arg(), structs);
             request.set_return_type(orb.get_primitive_tc(TCKind.tk_void));
             if (oneWay) request.send_oneway();
             else request.invoke();

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use spandrel_lab::LabError;
+use spandrel_lab::child_command::launch;
 use spandrel_lab::latency::{self, Contender, Settings};
-use spandrel_lab::peer::command::launch;
 use spandrel_lab::placement::Placement;
 use spandrel_lab::scalability::{self, Algorithm, Style};
 use spandrel_lab::workload::{CallKind, PingCase};
@@ -212,7 +212,7 @@ impl Args {
             placements: self.placements(),
             algorithms: or_all(&given.algorithm, &Algorithm::ALL),
             calls: or_all(&given.call, &[CallKind::OneWay, CallKind::TwoWay]),
-            cases: self.cases(),
+            cases: self.cases().into_iter().map(Into::into).collect(),
             styles: or_all(&given.style, &Style::ALL),
             contenders: self.contenders(scalability::Contender::ALL.to_vec())?,
             calls_per_round: self.calls.unwrap_or(if self.quick { 2_000 } else { 10_000 }),
@@ -221,6 +221,7 @@ impl Args {
             omniorb: self.omniorb.clone(),
             jacorb: given.jacorb.clone(),
             limit_seconds: self.timeout,
+            budget_seconds: None,
         })
     }
 }

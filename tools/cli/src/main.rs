@@ -75,7 +75,7 @@ enum Command {
     Man(man::Args),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
-    Peer(spandrel_lab::peer::command::Args),
+    Peer(spandrel_lab::child_command::Args),
     /// An executable `spandrel-NAME` beside this one, or in PATH.
     #[command(external_subcommand)]
     External(Vec<OsString>),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use spandrel_lab::peer::command::launch;
+use spandrel_lab::child_command::launch;
 use spandrel_lab::soak::{self, Settings};
 
 use crate::common::{self, whole};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use spandrel_lab::child_command::launch;
 use spandrel_lab::latency::{self, Contender};
 use spandrel_lab::mechanism::{MechanismName, SocketOptions};
-use spandrel_lab::peer::command::launch;
 use spandrel_lab::peer::receiver::ControlServer;
 use spandrel_lab::placement::{Placement, Role, cores, pin};
 use spandrel_lab::ttcp::{self, Settings};

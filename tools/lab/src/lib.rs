@@ -12,6 +12,8 @@
 pub mod bench;
 pub mod call_times;
 pub mod child;
+#[cfg(feature = "clap")]
+pub mod child_command;
 mod counter;
 pub mod error;
 mod future;

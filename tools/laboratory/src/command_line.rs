@@ -43,7 +43,7 @@ enum Command {
     Compare(CompareArgs),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
-    Peer(spandrel_lab::peer::command::Args),
+    Peer(spandrel_lab::child_command::Args),
     #[command(hide = true)]
     Serve(crate::servers::ServeArgs),
 }
@@ -134,8 +134,8 @@ fn select<'i>(inventory: &'i Inventory, names: &[String]) -> Result<Vec<&'i Row>
     Ok(inventory.rows().iter().filter(|row| selected.contains(&row.name.as_str())).collect())
 }
 
-fn folder(given: Option<&Path>) -> PathBuf {
-    given.map_or_else(|| default_directory("lab"), Path::to_owned)
+fn folder(option: Option<&Path>) -> PathBuf {
+    option.map_or_else(|| default_directory("lab"), Path::to_owned)
 }
 
 impl ListArgs {

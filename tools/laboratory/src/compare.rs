@@ -158,34 +158,3 @@ impl FolderComparison {
         text
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn verdict(unit: Unit, first: &[f64], second: &[f64], tail: f64) -> Verdict {
-        let series = |values: &[f64]| Series::new("orb", unit, values.to_vec());
-        judge("p".to_owned(), &series(first), &series(second), tail).unwrap().verdict
-    }
-
-    #[test]
-    fn a_difference_counts_from_three_percent_and_outside_of_the_interval() {
-        let base = [100.0, 101.0, 99.0, 100.5, 99.5];
-        let times = |factor: f64| base.map(|value| value * factor);
-        let of = |factor: f64| verdict(Unit::Microseconds, &times(factor), &base, 0.05);
-        assert_eq!(of(1.02), Verdict::NoDifference, "below 3 %");
-        assert_eq!(of(1.10), Verdict::Worse, "longer times");
-        assert_eq!(of(0.90), Verdict::Better);
-        assert_eq!(verdict(Unit::MbitPerSecond, &times(1.10), &base, 0.05), Verdict::Better, "higher rates");
-        assert_eq!(verdict(Unit::Microseconds, &[110.0], &[100.0], 0.05), Verdict::TooFewRounds);
-        assert_eq!(verdict(Unit::Octets, &[110.0], &[100.0], 0.05), Verdict::Worse, "counts are exact");
-    }
-
-    #[test]
-    fn the_interval_is_wider_for_many_rows() {
-        // 5 % apart with a deviation of 2 %: alone a difference, among ten thousand comparisons chance.
-        let (first, second) = ([105.0, 107.0, 103.0, 105.0], [100.0, 102.0, 98.0, 100.0]);
-        assert_eq!(verdict(Unit::Microseconds, &first, &second, 0.05), Verdict::Worse);
-        assert_eq!(verdict(Unit::Microseconds, &first, &second, 0.05 / 10_000.0), Verdict::NoDifference);
-    }
-}

@@ -9,9 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use spandrel_lab::machine::Machine;
 
-use crate::measure::Measured;
 use crate::point::Point;
-use crate::series::Series;
+use crate::series::{Measured, Series};
 
 /// The format of the files; other ones are refused.
 const FORMAT: &str = "spandrel-lab point 1";
@@ -38,7 +37,7 @@ pub enum Form {
 pub struct PointResult {
     /// The format of the file.
     format: String,
-    /// The measured point.
+    /// The point that was measured, with its parameters.
     pub point: Point,
     /// The size of the run.
     pub form: Form,
@@ -52,7 +51,7 @@ pub struct PointResult {
     pub cut: Option<String>,
     /// Contenders that were not measured, each with the reason.
     pub absent: Vec<(String, String)>,
-    /// What was measured.
+    /// The values of all contenders, by round.
     pub series: Vec<Series>,
 }
 

@@ -105,19 +105,19 @@ impl fmt::Display for State {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PaperRatio {
     /// The two figures in words.
-    pub what: String,
+    pub title: String,
     /// The ratio in the paper.
     pub ratio: f64,
     /// The series of the first figure: its best value among the points of the row.
-    pub of: String,
+    pub numerator: String,
     /// Part of the names of the points of the first figure; all points of the row without it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub of_at: Option<String>,
+    pub numerator_at: Option<String>,
     /// The series of the second figure.
-    pub to: String,
+    pub denominator: String,
     /// Part of the names of the points of the second figure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub to_at: Option<String>,
+    pub denominator_at: Option<String>,
 }
 
 /// An experiment with lists of parameters: a point for each combination.
@@ -137,7 +137,7 @@ pub enum Measure {
     },
     /// Calls to many servants (`spandrel latency --servants`).
     Servants {
-        /// Numbers of servants.
+        /// Numbers of servants of one server.
         servants: Vec<u32>,
         /// Orders in which they are called.
         algorithms: Vec<scalability::Algorithm>,
@@ -160,11 +160,11 @@ pub enum Measure {
     },
     /// Look-ups of objects and operations (`spandrel bench demux`).
     Lookups {
-        /// Numbers of objects.
+        /// Numbers of objects in the table.
         objects: Vec<u32>,
-        /// Numbers of operations.
+        /// Numbers of operations of their interface.
         operations: Vec<u32>,
-        /// Orders of requests.
+        /// Orders in which requests come.
         algorithms: Vec<demux::Algorithm>,
     },
     /// The times of stubs and skeletons by engine (`spandrel bench footprint --parts latency`).
@@ -173,7 +173,7 @@ pub enum Measure {
     Definitions,
     /// Parallel protocol stacks (`spandrel bench stacks`).
     Stacks {
-        /// Transport protocols.
+        /// Transport protocols of the stacks.
         protocols: Vec<StackProtocol>,
         /// Numbers of processing elements.
         threads: Vec<usize>,
@@ -363,7 +363,12 @@ impl Measure {
                 sizes: sizes.iter().filter(|size| *size == "8K").cloned().collect(),
             },
             Self::Servants { servants, algorithms, calls, cases } => Self::Servants {
-                servants: servants.iter().copied().filter(|servants| *servants > 1).take(1).collect(),
+                // With more than one, the order of calls matters.
+                servants: servants
+                    .iter()
+                    .copied()
+                    .find(|number| *number > 1)
+                    .map_or_else(|| first(servants), |one| vec![one]),
                 algorithms: algorithms.clone(),
                 calls: first(calls),
                 cases: last(cases),
@@ -381,36 +386,4 @@ impl Measure {
 /// Each of the first with each of the second.
 fn pairs<'a, A, B>(first: &'a [A], second: &'a [B]) -> impl Iterator<Item = (&'a A, &'a B)> {
     first.iter().flat_map(move |one| second.iter().map(move |other| (one, other)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_select_series() {
-        for (pattern, name, expected) in [
-            ("orb", "orb", true),
-            ("orb", "orb static", false),
-            ("* compiled", "short compiled", true),
-            ("* compiled", " compiled", true),
-            ("a*a", "a", false),
-            ("original read calls of ", "original read calls of get_long", true),
-        ] {
-            assert_eq!(is_match(pattern, name), expected, "{pattern} of {name}");
-        }
-    }
-
-    #[test]
-    fn names_chapters_and_papers_are_selected() {
-        let inventory = Inventory::of_the_papers();
-        let count = |text| inventory.select(text).map(|rows| rows.len());
-        assert_eq!(count("p1.fig2.9"), Ok(1));
-        assert_eq!(count("p1.2"), Ok(17));
-        assert_eq!(count("p1"), Ok(134));
-        assert_eq!(count("all"), Ok(231));
-        assert_eq!(count("p4.A"), Ok(4));
-        let error = inventory.select("p1.fig2.99").unwrap_err().to_string();
-        assert!(error.contains("did you mean `p1.fig2.9`?"), "{error}");
-    }
 }

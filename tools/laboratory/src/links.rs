@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use spandrel_lab::LabError;
+use spandrel_lab::child_command::launch;
 use spandrel_lab::peer::child::{ChildKind, ChildRole};
-use spandrel_lab::peer::command::launch;
 
 use crate::point::Link;
 

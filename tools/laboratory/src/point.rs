@@ -62,7 +62,7 @@ pub enum Point {
     Definitions,
     /// Protocol stacks of each process architecture.
     Stacks {
-        /// The transport protocol.
+        /// The transport protocol of the stacks.
         protocol: StackProtocol,
         /// The number of processing elements.
         threads: usize,
@@ -75,7 +75,7 @@ pub enum Point {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Link {
-    /// The loopback device.
+    /// The loopback device of this machine.
     Loopback,
     /// 10 Mbit/s with an MTU of 1,500 octets.
     Ethernet,
@@ -99,9 +99,9 @@ impl Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StackProtocol {
-    /// Connection-oriented: TCP.
+    /// Connection-oriented, with retransmission: TCP.
     Tcp,
-    /// Connectionless: UDP.
+    /// Connectionless, without retransmission: UDP.
     Udp,
 }
 

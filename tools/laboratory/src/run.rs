@@ -20,7 +20,7 @@ pub struct RunSettings {
 /// What a run did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunOutcome {
-    /// Points measured now.
+    /// Points that were measured now.
     pub measured: usize,
     /// Points that had results before.
     pub already: usize,
@@ -42,9 +42,9 @@ pub fn run(
 ) -> Result<RunOutcome, FolderError> {
     let start = Instant::now();
     let all = points(rows, settings.form);
-    let (done, mut pending): (Vec<Point>, Vec<Point>) =
+    let (measured, mut pending): (Vec<Point>, Vec<Point>) =
         all.into_iter().partition(|point| folder.result(point).is_some());
-    let mut outcome = RunOutcome { already: done.len(), ..RunOutcome::default() };
+    let mut outcome = RunOutcome { already: measured.len(), ..RunOutcome::default() };
     let mut times = Times::new(folder);
     let total = pending.len();
     pending.reverse();
@@ -122,27 +122,5 @@ fn in_words(time: Duration) -> String {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..7200 => format!("{} min", seconds.div_ceil(60)),
         seconds => format!("{:.1} h", seconds as f64 / 3600.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::inventory::Inventory;
-
-    #[test]
-    fn rows_share_their_points() {
-        let inventory = Inventory::of_the_papers();
-        let loopback = ["p1.fig2.9", "p1.fig2.10", "p1.fig2.13"].map(|name| inventory.select(name).unwrap()[0]);
-        assert_eq!(points(&loopback[..1], Form::Full).len(), 48, "six types and eight sizes");
-        assert_eq!(points(&loopback, Form::Full).len(), 48);
-        assert_eq!(points(&loopback, Form::Short).len(), 1);
-    }
-
-    #[test]
-    fn times_are_told_in_words() {
-        for (seconds, words) in [(0, "0 s"), (59, "59 s"), (61, "2 min"), (9000, "2.5 h")] {
-            assert_eq!(in_words(Duration::from_secs(seconds)), words);
-        }
     }
 }

@@ -27,19 +27,19 @@ pub enum Unit {
     /// Mebioctets in a second.
     #[serde(rename = "MiB/s")]
     MibPerSecond,
-    /// Seconds.
+    /// Seconds of elapsed or processor time.
     #[serde(rename = "s")]
     Seconds,
-    /// Milliseconds.
+    /// Milliseconds spent waiting for locks.
     #[serde(rename = "ms")]
     Milliseconds,
-    /// Microseconds.
+    /// Microseconds of one call or step.
     #[serde(rename = "µs")]
     Microseconds,
-    /// Nanoseconds.
+    /// Nanoseconds of one look-up.
     #[serde(rename = "ns")]
     Nanoseconds,
-    /// Octets of code or data.
+    /// Octets of code or of data.
     #[serde(rename = "octets")]
     Octets,
     /// Things that were counted.
@@ -87,4 +87,15 @@ impl Series {
     pub fn summary(&self) -> Option<Summary> {
         Summary::from_values(self.values.iter().copied())
     }
+}
+
+/// What a measurement yields besides its time.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    /// The values of each contender.
+    pub(crate) series: Vec<Series>,
+    /// Contenders that were not measured, each with the reason.
+    pub(crate) absent: Vec<(String, String)>,
+    /// How a bound of time cut the measurement.
+    pub(crate) cut: Option<String>,
 }

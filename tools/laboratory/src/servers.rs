@@ -16,8 +16,7 @@ use spandrel_orchestra::agent::processor_times;
 use spandrel_orchestra::load::{self, Control};
 
 use crate::folder::Form;
-use crate::measure::Measured;
-use crate::series::{Series, Unit};
+use crate::series::{Measured, Series, Unit};
 
 /// The architectures of the paper's servers on Linux.
 const ARCHITECTURES: [Architecture; 6] = [
@@ -122,9 +121,9 @@ pub(crate) fn measure(form: Form) -> Result<Measured, LabError> {
         }
     }
     let start = Instant::now();
-    for done in 0..rounds {
-        if done > 0 && start.elapsed() >= BUDGET {
-            measured.cut = Some(format!("{done} of {rounds} rounds within {} s", BUDGET.as_secs()));
+    for round in 0..rounds {
+        if round > 0 && start.elapsed() >= BUDGET {
+            measured.cut = Some(format!("{round} of {rounds} rounds within {} s", BUDGET.as_secs()));
             break;
         }
         // The order rotates, so that no server always follows the same one.

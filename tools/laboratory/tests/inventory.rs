@@ -58,8 +58,8 @@ fn each_row_says_how_it_runs_or_why_it_does_not() {
             assert!(row.measure.is_none() && row.paper.is_empty() && row.command().is_none(), "{name}");
         }
         for ratio in &row.paper {
-            assert!(ratio.ratio > 0.0 && !ratio.what.is_empty(), "{name}: {ratio:?}");
-            for part in [&ratio.of_at, &ratio.to_at].into_iter().flatten() {
+            assert!(ratio.ratio > 0.0 && !ratio.title.is_empty(), "{name}: {ratio:?}");
+            for part in [&ratio.numerator_at, &ratio.denominator_at].into_iter().flatten() {
                 assert!(row.points().iter().any(|point| point.is_at(part)), "{name}: no point is at {part}");
             }
         }
@@ -100,4 +100,37 @@ fn unknown_names_are_wrong_usage() {
     let output = lab(&["run", "p0.fig8"]);
     check_code(&output, 1);
     assert_eq!(stderr(&output), "error: p0.fig8 does not run here: no counterpart: a drawing without figures\n");
+}
+
+#[test]
+fn names_chapters_and_papers_are_selected() {
+    let inventory = Inventory::of_the_papers();
+    let count = |text| inventory.select(text).map(|rows| rows.len()).map_err(|error| error.to_string());
+    for (text, expected) in
+        [("p1.fig2.9", 1), ("p1.2", 17), ("p1", 134), ("p4.A", 4), ("p4.5", 15), ("p2", 12), ("all", 231)]
+    {
+        assert_eq!(count(text), Ok(expected), "{text}");
+    }
+    assert!(count("p9").is_err() && count("").is_err());
+}
+
+#[test]
+fn rows_show_the_series_of_their_patterns() {
+    let inventory = Inventory::of_the_papers();
+    let shows = |row: &str, series: &str| inventory.select(row).unwrap()[0].shows(series);
+    assert!(shows("p1.fig2.13", "orb") && !shows("p1.fig2.13", "orb-padded"), "a name");
+    assert!(shows("p1.table7.1", "short compiled") && !shows("p1.table7.1", "short compiled marshaling"), "an end");
+    assert!(shows("p1.table5.2", "original write calls of put_long"), "a beginning");
+    assert!(!shows("p1.table5.2", "original read calls of get_long"));
+}
+
+#[test]
+fn rows_share_their_points() {
+    let inventory = Inventory::of_the_papers();
+    let points = |name: &str| inventory.select(name).unwrap()[0].points();
+    assert_eq!(points("p1.fig2.9").len(), 48, "six types and eight sizes");
+    assert_eq!(points("p1.fig2.9"), points("p1.fig2.13"));
+    let rows = |names: &[&str]| names.iter().map(|name| inventory.select(name).unwrap()[0]).collect::<Vec<_>>();
+    let time = |names: &[&str]| planned_time(&rows(names), Form::Full);
+    assert_eq!(time(&["p1.fig2.9"]), time(&["p1.fig2.9", "p1.fig2.10", "p1.fig2.13"]));
 }

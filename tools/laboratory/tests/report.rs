@@ -147,7 +147,7 @@ fn ratios_of_the_papers_stand_beside_todays() {
     };
     let table = entry("p1.table6.1");
     let ratio = &table["ratios"][0];
-    assert_eq!((&ratio["what"], &ratio["paper"]), (&"object, linear over active".into(), &43.2.into()));
+    assert_eq!((&ratio["title"], &ratio["paper"]), (&"object, linear over active".into(), &43.2.into()));
     let median = |series: &str| {
         let figures = table["figures"].as_array().unwrap();
         figures.iter().find(|figure| figure["series"] == series).unwrap()["median"].as_f64().unwrap()

@@ -34,10 +34,10 @@ fn every_row_that_runs_has_figures_of_its_short_form() {
 #[test]
 fn what_was_sent_and_called_is_counted() {
     let folder = Folder::open(results()).unwrap();
-    let counted = |kind: &str, series: &str, what: &str| {
+    let counted = |kind: &str, series: &str, counted: &str| {
         let result = folder.results().find(|result| result.point.to_string().starts_with(kind)).unwrap();
         let series = result.series.iter().find(|one| one.name == series).unwrap();
-        series.counted.iter().find(|(name, _)| name == what).unwrap().1
+        series.counted.iter().find(|(name, _)| name == counted).unwrap().1
     };
     assert!(counted("throughput/loopback", "orb", "octets received") > 0);
     assert_eq!(
@@ -46,6 +46,17 @@ fn what_was_sent_and_called_is_counted() {
     );
     assert_eq!(counted("servers", "reactive elapsed", "answers"), 100);
     assert_eq!(counted("stacks", "message adaptive Mbit/s", "messages"), 400);
+}
+
+#[test]
+fn definitions_are_those_of_the_standard() {
+    let folder = Folder::open(results()).unwrap();
+    let result = folder.results().find(|result| result.point.to_string() == "definitions").unwrap();
+    let count = |name: &str| result.series.iter().find(|series| series.name == name).unwrap().values[0];
+    // CosNaming 1.3 has NameComponent and Binding, Istring apart; Name and BindingList; ten operations of NamingContext,
+    // three of BindingIterator, four of NamingContextExt.
+    assert_eq!((count("structs CosNaming"), count("sequences CosNaming")), (2.0, 2.0));
+    assert_eq!(count("operations CosNaming"), 17.0);
 }
 
 #[test]

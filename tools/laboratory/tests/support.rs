@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// Runs the executable.
+/// Runs the executable with these arguments.
 pub(crate) fn lab(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_spandrel-lab")).args(args).output().unwrap()
 }

@@ -2,7 +2,7 @@
 
 use spandrel_lab::bench::by_number::Experiment as _;
 use spandrel_lab::bench::connections::{self, Connections, Contender, Settings, report};
-use spandrel_lab::peer::command::launch;
+use spandrel_lab::child_command::launch;
 
 use super::by_number::ByNumberArgs;
 use crate::common::{self, whole};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use spandrel_lab::bench::reactor::{self, Contender, Load, Settings};
-use spandrel_lab::peer::command::launch;
+use spandrel_lab::child_command::launch;
 use spandrel_lab::placement::Placement;
 
 use crate::common::{self, PlacementArg, whole};

@@ -225,6 +225,11 @@ impl LatencyServant for AnsweringServant {
         black_box(s);
         Ok(())
     }
+
+    fn send_octet_seq_1way(&self, s: &[u8]) -> Result<(), SystemException> {
+        black_box(s);
+        Ok(())
+    }
 }
 
 /// The sending end: an ORB with one reference.
@@ -350,6 +355,11 @@ macro_rules! bin_struct {
 }
 use bin_struct;
 
-pub(crate) fn ping_structs() -> Vec<latency::BinStruct> {
-    (0..PING_STRUCTS).map(bin_struct!(latency)).collect()
+fn ping_structs() -> Vec<latency::BinStruct> {
+    latency_structs(PING_STRUCTS)
+}
+
+/// That many structs, each with other values.
+pub(crate) fn latency_structs(count: usize) -> Vec<latency::BinStruct> {
+    (0..count).map(bin_struct!(latency)).collect()
 }

@@ -7,8 +7,6 @@
 //! child exits when its standard input closes.
 
 pub mod child;
-#[cfg(feature = "clap")]
-pub mod command;
 #[cfg(target_os = "linux")]
 mod echo;
 pub mod pair;

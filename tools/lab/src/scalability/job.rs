@@ -5,9 +5,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use spandrel_measure::units::grouped;
 
 use crate::LabError;
-use crate::workload::{CallKind, PingCase, named};
+use crate::workload::{BIN_STRUCT_OCTETS, CallKind, PING_STRUCTS, PingCase, named};
 
 /// Calls on each servant (`MAXITER` in paper 001, 4.2.5); in a request train they follow each other.
 pub(super) const CALLS_ON_EACH: u32 = 100;
@@ -101,6 +102,109 @@ impl Style {
 named!(Algorithm, "known invocation algorithm");
 named!(Style, "style of invocation");
 
+/// The parameters of a call to a servant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum CallData {
+    /// None: the operation `ping`.
+    Void,
+    /// A sequence of that many octets.
+    Octets(u32),
+    /// A sequence of that many `BinStruct`s.
+    Structs(u32),
+}
+
+/// The greatest number of elements of a call.
+const MAX_ELEMENTS: u32 = 1 << 20;
+
+impl CallData {
+    /// Octets of user data in a call, in the layout of C.
+    #[must_use]
+    pub fn octets(self) -> u64 {
+        match self {
+            Self::Void => 0,
+            Self::Octets(count) => count.into(),
+            Self::Structs(count) => u64::from(count) * BIN_STRUCT_OCTETS as u64,
+        }
+    }
+
+    /// The parameters in the words of a heading.
+    pub(super) fn description(self) -> String {
+        match self {
+            Self::Void => "without parameters".to_owned(),
+            Self::Octets(count) => format!("with {} octets", grouped(f64::from(count))),
+            Self::Structs(count) => format!("with {} BinStructs", grouped(f64::from(count))),
+        }
+    }
+
+    /// The operation for such a call.
+    pub(super) fn operation(self, call: CallKind) -> &'static str {
+        match (self, call) {
+            (Self::Void, CallKind::TwoWay) => "ping",
+            (Self::Void, CallKind::OneWay) => "ping_1way",
+            (Self::Octets(_), CallKind::TwoWay) => "sendOctetSeq",
+            (Self::Octets(_), CallKind::OneWay) => "sendOctetSeq_1way",
+            (Self::Structs(_), CallKind::TwoWay) => "sendStructSeq",
+            (Self::Structs(_), CallKind::OneWay) => "sendStructSeq_1way",
+        }
+    }
+}
+
+impl From<PingCase> for CallData {
+    fn from(case: PingCase) -> Self {
+        match case {
+            PingCase::Void => Self::Void,
+            PingCase::Structs => Self::Structs(PING_STRUCTS as u32),
+        }
+    }
+}
+
+/// `void`, `octets-N` and `structs-N`; `structs` alone are as many as in [`PingCase::Structs`].
+impl fmt::Display for CallData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Void => f.pad("void"),
+            Self::Octets(count) => f.pad(&format!("octets-{count}")),
+            Self::Structs(count) if *count as usize == PING_STRUCTS => f.pad("structs"),
+            Self::Structs(count) => f.pad(&format!("structs-{count}")),
+        }
+    }
+}
+
+impl FromStr for CallData {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let count = |text: &str| text.parse().ok().filter(|count| (1..=MAX_ELEMENTS).contains(count));
+        let parsed = match text.split_once('-') {
+            None if text == "void" => Some(Self::Void),
+            None if text == "structs" => Some(PingCase::Structs.into()),
+            Some(("octets", rest)) => count(rest).map(Self::Octets),
+            Some(("structs", rest)) => count(rest).map(Self::Structs),
+            _ => None,
+        };
+        parsed.ok_or_else(|| {
+            LabError::Settings(format!(
+                "`{text}` is no call: expected void, octets-N or structs-N, N up to {MAX_ELEMENTS}"
+            ))
+        })
+    }
+}
+
+impl From<CallData> for String {
+    fn from(data: CallData) -> Self {
+        data.to_string()
+    }
+}
+
+impl TryFrom<String> for CallData {
+    type Error = LabError;
+
+    fn try_from(text: String) -> Result<Self, LabError> {
+        text.parse()
+    }
+}
+
 /// A kind of call that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
@@ -109,7 +213,7 @@ pub struct Job {
     /// Whether calls are answered.
     pub call: CallKind,
     /// The parameters of a call.
-    pub case: PingCase,
+    pub case: CallData,
     /// The interface by which requests are made.
     pub style: Style,
 }
@@ -135,11 +239,7 @@ impl Job {
             CallKind::OneWay => "one-way",
             CallKind::TwoWay => "two-way",
         };
-        let load = match self.case {
-            PingCase::Void => "without parameters",
-            PingCase::Structs => "with 1,024 BinStructs",
-        };
-        format!("{call} calls {load}, {}, {}", self.algorithm, self.style)
+        format!("{call} calls {}, {}, {}", self.case.description(), self.algorithm, self.style)
     }
 }
 
@@ -186,7 +286,7 @@ mod tests {
             job: Job {
                 algorithm: Algorithm::RoundRobin,
                 call: CallKind::OneWay,
-                case: PingCase::Structs,
+                case: PingCase::Structs.into(),
                 style: Style::DynamicReused,
             },
             warm_up: 5,
@@ -203,6 +303,23 @@ mod tests {
             "train oneway void static 1 -2 3",
         ] {
             assert!(wrong.parse::<JobRun>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_data_of_a_call_are_parsed_from_their_name() {
+        for (text, data, octets) in [
+            ("void", CallData::Void, 0),
+            ("octets-16", CallData::Octets(16), 16),
+            ("structs", CallData::Structs(1024), 24 * 1024),
+            ("structs-3", CallData::Structs(3), 72),
+        ] {
+            assert_eq!((text.parse::<CallData>().unwrap(), data.octets()), (data, octets));
+            assert_eq!(data.to_string(), text);
+        }
+        assert_eq!("structs-1024".parse::<CallData>().unwrap(), PingCase::Structs.into());
+        for wrong in ["", "octets", "octets-0", "octets-1048577", "structs--1", "void-1"] {
+            assert!(wrong.parse::<CallData>().is_err(), "{wrong}");
         }
     }
 

@@ -19,7 +19,7 @@ mod series;
 mod settings;
 
 pub use contender::Contender;
-pub use job::{Algorithm, Job, JobRun, Style};
+pub use job::{Algorithm, CallData, Job, JobRun, Style};
 pub use results::{Measurement, Results, Row};
 pub use series::run;
 pub use settings::Settings;

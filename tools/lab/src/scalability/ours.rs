@@ -18,15 +18,15 @@ use spandrel::{
     types::{Interface, Typed},
 };
 
-use super::job::{Job, JobRun, Style};
+use super::job::{CallData, Job, JobRun, Style};
 use super::programs::Timed;
 use crate::LabError;
 use crate::call_times::{CallTimes, Printed};
 use crate::mechanism::generated::latency::{
     self, Latency, LatencyServant, LatencySkeleton, Servants, ServantsServant, ServantsSkeleton,
 };
-use crate::mechanism::orb::ping_structs;
-use crate::workload::{CallKind, PingCase};
+use crate::mechanism::orb::latency_structs;
+use crate::workload::CallKind;
 
 /// The number of references returned by one call.
 const BATCH: u32 = 1_000;
@@ -105,19 +105,22 @@ impl Client {
     }
 
     fn carry_out(&self, run: &JobRun) -> Result<Timed, SystemException> {
-        let (job, structs) = (&run.job, ping_structs());
+        let (job, payload) = (&run.job, Payload::new(run.job.case));
+        let (structs, octets) = (&payload.structs, &payload.octets);
         let mut next = job.algorithm.targets(self.targets.len() as u32, run.begin);
         let mut next = || &self.targets[next()];
         match (job.style, job.call, job.case) {
-            (Style::Dynamic, ..) => self.timed(run, || invoke(&mut dynamic(job, next(), &structs)?, job.call)),
+            (Style::Dynamic, ..) => self.timed(run, || invoke(&mut dynamic(job, next(), &payload)?, job.call)),
             (Style::DynamicReused, ..) => {
-                let mut request = dynamic(job, &self.targets[0], &structs)?;
+                let mut request = dynamic(job, &self.targets[0], &payload)?;
                 self.timed(run, || invoke(request.set_target(next().as_object()), job.call))
             }
-            (_, CallKind::TwoWay, PingCase::Void) => self.timed(run, || next().ping()),
-            (_, CallKind::OneWay, PingCase::Void) => self.timed(run, || next().ping_1way()),
-            (_, CallKind::TwoWay, PingCase::Structs) => self.timed(run, || next().send_struct_seq(&structs)),
-            (_, CallKind::OneWay, PingCase::Structs) => self.timed(run, || next().send_struct_seq_1way(&structs)),
+            (_, CallKind::TwoWay, CallData::Void) => self.timed(run, || next().ping()),
+            (_, CallKind::OneWay, CallData::Void) => self.timed(run, || next().ping_1way()),
+            (_, CallKind::TwoWay, CallData::Octets(_)) => self.timed(run, || next().send_octet_seq(octets)),
+            (_, CallKind::OneWay, CallData::Octets(_)) => self.timed(run, || next().send_octet_seq_1way(octets)),
+            (_, CallKind::TwoWay, CallData::Structs(_)) => self.timed(run, || next().send_struct_seq(structs)),
+            (_, CallKind::OneWay, CallData::Structs(_)) => self.timed(run, || next().send_struct_seq_1way(structs)),
         }
     }
 
@@ -135,17 +138,30 @@ impl Client {
     }
 }
 
+/// The parameters of calls; those that a call does not have are empty.
+struct Payload {
+    structs: Vec<latency::BinStruct>,
+    octets: Vec<u8>,
+}
+
+impl Payload {
+    fn new(data: CallData) -> Self {
+        let (structs, octets) = match data {
+            CallData::Void => (0, 0),
+            CallData::Octets(count) => (0, count as usize),
+            CallData::Structs(count) => (count as usize, 0),
+        };
+        Self { structs: latency_structs(structs), octets: (0..octets).map(|n| (n % 251) as u8).collect() }
+    }
+}
+
 /// The job's call as a dynamic invocation.
-fn dynamic(job: &Job, target: &Latency, structs: &Vec<latency::BinStruct>) -> Result<Request, SystemException> {
-    let operation = match (job.call, job.case) {
-        (CallKind::TwoWay, PingCase::Void) => "ping",
-        (CallKind::OneWay, PingCase::Void) => "ping_1way",
-        (CallKind::TwoWay, PingCase::Structs) => "sendStructSeq",
-        (CallKind::OneWay, PingCase::Structs) => "sendStructSeq_1way",
-    };
-    let mut request = Request::new(target.as_object(), operation);
-    if job.case == PingCase::Structs {
-        request.add_in_arg(structs)?;
+fn dynamic(job: &Job, target: &Latency, payload: &Payload) -> Result<Request, SystemException> {
+    let mut request = Request::new(target.as_object(), job.case.operation(job.call));
+    match job.case {
+        CallData::Void => {}
+        CallData::Octets(_) => _ = request.add_in_arg(&payload.octets)?,
+        CallData::Structs(_) => _ = request.add_in_arg(&payload.structs)?,
     }
     Ok(request)
 }
@@ -203,6 +219,10 @@ impl LatencyServant for CalledFlag {
     fn send_struct_seq_1way(&self, s: &[latency::BinStruct]) -> Result<(), SystemException> {
         self.send_struct_seq(s)
     }
+
+    fn send_octet_seq_1way(&self, s: &[u8]) -> Result<(), SystemException> {
+        self.send_octet_seq(s)
+    }
 }
 
 impl DynamicImplementation for CalledFlag {
@@ -212,6 +232,9 @@ impl DynamicImplementation for CalledFlag {
             "ping" | "ping_1way" => {}
             "sendStructSeq" | "sendStructSeq_1way" => {
                 list.add(NamedValue::of_type("s", ArgMode::In, latency::StructSeq::type_code()));
+            }
+            "sendOctetSeq" | "sendOctetSeq_1way" => {
+                list.add(NamedValue::of_type("s", ArgMode::In, latency::OctetSeq::type_code()));
             }
             _ => return Err(request.unknown_operation()),
         }

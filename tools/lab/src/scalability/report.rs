@@ -190,7 +190,7 @@ mod tests {
     use crate::call_times::CallTimes;
     use crate::machine::Machine;
     use crate::placement::Placement;
-    use crate::workload::{CallKind, PingCase};
+    use crate::workload::CallKind;
 
     fn results() -> Results {
         let settings = Settings {
@@ -198,7 +198,7 @@ mod tests {
             placements: vec![Placement::One],
             algorithms: vec![Algorithm::Random],
             calls: vec![CallKind::TwoWay],
-            cases: vec![PingCase::Void],
+            cases: vec![crate::scalability::CallData::Void],
             styles: vec![Style::Static, Style::Dynamic],
             contenders: vec![Contender::Orb, Contender::OmniOrb, Contender::JacOrb],
             calls_per_round: 1_000,
@@ -207,6 +207,7 @@ mod tests {
             omniorb: None,
             jacorb: None,
             limit_seconds: 10,
+            budget_seconds: None,
         };
         let mut measured = Vec::new();
         for servants in [1, 10_000] {

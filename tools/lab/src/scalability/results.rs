@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use spandrel_measure::stats::Summary;
 
 use super::contender::Contender;
-use super::job::{Algorithm, Job, Style};
+use super::job::{Algorithm, CallData, Job, Style};
 use super::settings::Settings;
 use crate::call_times::CallTimes;
 use crate::machine::Machine;
 use crate::placement::Placement;
-use crate::workload::{CallKind, PingCase};
+use crate::workload::CallKind;
 
 /// The calls of one contender in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ pub struct Row {
     /// One-way or two-way calls.
     pub call: CallKind,
     /// The parameters of calls.
-    pub case: PingCase,
+    pub case: CallData,
     /// The interface by which requests are made.
     pub style: Style,
     /// The ORB that was called.
@@ -95,11 +95,7 @@ impl Row {
     /// The heading of a table or a plot, without its styles.
     pub(super) fn heading(&self) -> String {
         let call = if self.call == CallKind::OneWay { "one-way" } else { "two-way" };
-        let load = match self.case {
-            PingCase::Void => "without parameters",
-            PingCase::Structs => "with 1,024 BinStructs",
-        };
-        format!("{call} calls {load}, {}", self.algorithm)
+        format!("{call} calls {}, {}", self.case.description(), self.algorithm)
     }
 }
 

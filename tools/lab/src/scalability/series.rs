@@ -1,5 +1,7 @@
 //! The rounds of a series, one job after another.
 
+use std::time::{Duration, Instant};
+
 use super::contender::Contender;
 use super::job::{Job, Style};
 use super::programs::{ClientReply, Programs, Running, Timed};
@@ -76,7 +78,11 @@ impl Series<'_> {
             return Ok(());
         }
         let mut running = self.start_all(placement, is_dynamic)?;
+        let (start, budget) = (Instant::now(), self.settings.budget_seconds.map(Duration::from_secs));
         for round in 0..self.settings.rounds {
+            if round > 0 && budget.is_some_and(|budget| start.elapsed() >= budget) {
+                break;
+            }
             for job in &jobs {
                 // The order rotates from round to round, so that no contender is always first.
                 let turn = usize::from(!running.is_empty());

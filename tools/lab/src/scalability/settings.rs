@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::contender::Contender;
-use super::job::{Algorithm, CALLS_ON_EACH, Job, JobRun, Style};
+use super::job::{Algorithm, CALLS_ON_EACH, CallData, Job, JobRun, Style};
 use crate::LabError;
 use crate::placement::Placement;
-use crate::workload::{CallKind, PingCase};
+use crate::workload::CallKind;
 
 /// The maximum number of servants: references alone would take tens of gigabytes beyond it.
 const MAX_SERVANTS: u32 = 10_000_000;
@@ -26,7 +26,7 @@ pub struct Settings {
     /// One-way calls, two-way calls, or both.
     pub calls: Vec<CallKind>,
     /// The parameters of calls.
-    pub cases: Vec<PingCase>,
+    pub cases: Vec<CallData>,
     /// The interfaces by which requests are made.
     pub styles: Vec<Style>,
     /// The contenders, in the order of the report.
@@ -43,6 +43,8 @@ pub struct Settings {
     pub jacorb: Option<PathBuf>,
     /// The longest that one run, or the start of a server with all its servants, may take, in seconds.
     pub limit_seconds: u64,
+    /// After this many seconds of calls to static servants no further round begins, and the same for dynamic ones.
+    pub budget_seconds: Option<u64>,
 }
 
 impl Settings {
@@ -122,7 +124,7 @@ mod tests {
             placements: vec![Placement::Free],
             algorithms: Algorithm::ALL.to_vec(),
             calls: vec![CallKind::TwoWay],
-            cases: vec![PingCase::Void],
+            cases: vec![CallData::Void],
             styles: vec![Style::Static],
             contenders: vec![Contender::Orb],
             calls_per_round,
@@ -131,12 +133,13 @@ mod tests {
             omniorb: None,
             jacorb: None,
             limit_seconds: 10,
+            budget_seconds: None,
         }
     }
 
     /// The number of calls on each called servant in a round.
     fn called(settings: &Settings, algorithm: Algorithm, servants: u32, round: u32) -> HashMap<usize, u32> {
-        let job = Job { algorithm, call: CallKind::TwoWay, case: PingCase::Void, style: Style::Static };
+        let job = Job { algorithm, call: CallKind::TwoWay, case: CallData::Void, style: Style::Static };
         let run = settings.run(job, servants, round);
         let mut next = algorithm.targets(servants, run.begin);
         (0..run.warm_up).for_each(|_| _ = next());

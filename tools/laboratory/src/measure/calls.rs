@@ -3,18 +3,22 @@
 use std::time::Duration;
 
 use spandrel_lab::LabError;
+use spandrel_lab::child_command::launch;
 use spandrel_lab::latency;
 use spandrel_lab::mechanism::MechanismName;
-use spandrel_lab::peer::command::launch;
-use spandrel_lab::scalability::{self, Algorithm, Style};
-use spandrel_lab::workload::{CallKind, PingCase};
+use spandrel_lab::scalability::{self, Algorithm, CallData, Style};
+use spandrel_lab::workload::CallKind;
 
-use super::{Measured, cut_rounds, placement};
+use super::rounds::{cut_rounds, placement};
 use crate::folder::Form;
-use crate::series::{Series, Unit};
+use crate::series::{Measured, Series, Unit};
 
 /// The longest single run, or start of a peer.
 const LIMIT_SECONDS: u64 = 120;
+/// Octets of a flood (paper 001, 3.3).
+const FLOOD_OCTETS: u64 = 64 << 20;
+/// The time after which no further round of calls to servants begins: to static ones, and to dynamic ones.
+const BUDGET_OF_SERVANTS: Duration = Duration::from_secs(10);
 /// The time after which no further round of calls beside sockets begins.
 const BUDGET: Duration = Duration::from_secs(15);
 
@@ -30,8 +34,15 @@ pub(super) fn of_servants(
         Form::Full => scalability::Contender::ALL.to_vec(),
         Form::Short => vec![scalability::Contender::Orb, scalability::Contender::OmniOrb],
     };
-    let case: PingCase = case.parse()?;
+    let case: CallData = case.parse()?;
     let is_full = form == Form::Full;
+    let rounds = if is_full { 5 } else { 2 };
+    // As many octets as in a flood of the paper at most, and a hundred calls on each of 500 servants without parameters.
+    let calls = match (form, case.octets()) {
+        (Form::Short, _) => 100,
+        (Form::Full, octets) => (FLOOD_OCTETS / (octets + 1)).clamp(500, 10_000) as u32,
+    };
+    let calls_for_each = if is_full && case == CallData::Void { 50_000 } else { calls };
     let settings = scalability::Settings {
         servants: vec![servants],
         placements: vec![placement()],
@@ -40,12 +51,13 @@ pub(super) fn of_servants(
         cases: vec![case],
         styles: Style::ALL.to_vec(),
         contenders,
-        calls_per_round: if is_full { 10_000 } else { 100 },
-        most_calls: if is_full { 50_000 } else { 100 },
-        rounds: if is_full { 5 } else { 2 },
+        calls_per_round: calls,
+        most_calls: calls.max(calls_for_each),
+        rounds,
         omniorb: None,
         jacorb: None,
         limit_seconds: LIMIT_SECONDS,
+        budget_seconds: Some(BUDGET_OF_SERVANTS.as_secs()),
     };
     let results = scalability::run(&settings, &launch)?;
     let mut measured = Measured::default();
@@ -69,8 +81,22 @@ pub(super) fn of_servants(
             );
             let slow = runs().map(|run| run.times.each.p99).collect();
             measured.series.push(Series::new(format!("{name} 99th percentile"), Unit::Microseconds, slow));
+            if case.octets() > 0 {
+                let mbits = |run: &scalability::Measurement| {
+                    (case.octets() * run.times.calls) as f64 * 8.0 / run.times.seconds / 1e6
+                };
+                let rates = Series::new(format!("{name} throughput"), Unit::MbitPerSecond, runs().map(mbits).collect());
+                measured.series.push(rates.counting("octets sent", case.octets() * calls));
+            }
         }
     }
+    let rounds_done = |style: &Style| {
+        let own =
+            |run: &&scalability::Measurement| run.contender == scalability::Contender::Orb && run.job.style == *style;
+        results.measured.iter().filter(own).count()
+    };
+    let fewest = settings.styles.iter().map(rounds_done).min().unwrap_or(0);
+    measured.cut = cut_rounds(fewest, rounds, BUDGET_OF_SERVANTS);
     if form == Form::Short {
         measured.absent.push(("jacorb".to_owned(), "its start is too slow for the short form".to_owned()));
     }

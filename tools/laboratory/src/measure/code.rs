@@ -5,9 +5,9 @@ use std::path::Path;
 use spandrel_lab::LabError;
 use spandrel_lab::bench::footprint::{self, Engine, Operation, Part, Settings, Step};
 
-use super::{Measured, core};
+use super::rounds::core;
 use crate::folder::Form;
-use crate::series::{Series, Unit};
+use crate::series::{Measured, Series, Unit};
 
 /// Calls of an operation in a round (paper 001, 7.3.4).
 const CALLS: u32 = 2_000;
@@ -37,8 +37,8 @@ pub(super) fn stubs(form: Form) -> Result<Measured, LabError> {
             let runs = || results.calls.iter().filter(|run| run.operation == operation.name() && run.engine == engine);
             let title = format!("{} {}", name(operation), engine.name());
             let times = runs().map(|run| run.two_way).collect();
-            let made = u64::from(rounds) * u64::from(calls);
-            measured.series.push(Series::new(&title, Unit::Microseconds, times).counting("calls", made));
+            let total_calls = u64::from(rounds) * u64::from(calls);
+            measured.series.push(Series::new(&title, Unit::Microseconds, times).counting("calls", total_calls));
             let all = runs().map(footprint::Call::all_marshaling).collect();
             measured.series.push(Series::new(format!("{title} marshaling"), Unit::Microseconds, all));
             for (index, step) in Step::ALL.into_iter().enumerate() {

@@ -6,8 +6,7 @@ use spandrel_idl::model::{DefinitionKind, Type};
 use spandrel_idl::{FrontEndOptions, MemoryFiles, Model};
 use spandrel_lab::LabError;
 
-use super::Measured;
-use crate::series::{Series, Unit};
+use crate::series::{Measured, Series, Unit};
 
 /// The services whose IDL this source tree has.
 const SERVICES: [(&str, &str); 6] = [
@@ -61,23 +60,4 @@ fn count(model: &Model) -> Counts {
         }
     }
     counts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn definitions_of_the_file_are_counted() {
-        let text = "module M { struct S { long l; }; typedef sequence<S> Ss; typedef long Id;
-            interface I { readonly attribute Id id; Ss list(in sequence<long> of); void stop(); }; };";
-        let counts = count(&compile("M", text).unwrap());
-        assert_eq!(counts, Counts { structs: 1, sequences: 1, operations: 3 });
-        assert!(compile("M", "interface").unwrap_err().to_string().starts_with("cannot compile M.idl"));
-    }
-
-    #[test]
-    fn all_services_are_counted() {
-        assert_eq!(measure().unwrap().series.len(), 3 * SERVICES.len());
-    }
 }

@@ -7,9 +7,9 @@ use spandrel_lab::bench::demux::{self, Algorithm, Strategy};
 use spandrel_lab::bench::marshal::{self, Contender, Direction};
 use spandrel_lab::workload::DataType;
 
-use super::{Measured, core, cut_rounds};
+use super::rounds::{core, cut_rounds};
 use crate::folder::Form;
-use crate::series::{Series, Unit};
+use crate::series::{Measured, Series, Unit};
 
 /// The time after which no further round begins.
 const BUDGET: Duration = Duration::from_secs(12);

@@ -4,29 +4,17 @@ mod calls;
 mod code;
 mod definitions;
 mod memory;
+mod rounds;
 mod stacks;
 mod throughput;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use spandrel_lab::LabError;
 use spandrel_lab::machine::Machine;
-use spandrel_lab::placement::{Placement, Role, cores};
 
 use crate::folder::{Form, PointResult};
 use crate::point::Point;
-use crate::series::Series;
-
-/// What a measurement yields besides its time.
-#[derive(Debug, Default)]
-pub(crate) struct Measured {
-    /// The values of each contender.
-    pub(crate) series: Vec<Series>,
-    /// Contenders that were not measured, each with the reason.
-    pub(crate) absent: Vec<(String, String)>,
-    /// How a bound of time cut the measurement.
-    pub(crate) cut: Option<String>,
-}
 
 /// Measures a point.
 ///
@@ -68,30 +56,4 @@ pub(crate) fn planned_seconds(point: &Point, form: Form) -> f64 {
         Point::Stacks { .. } => 30.0,
         Point::Servers => 600.0,
     }
-}
-
-/// Sender and receiver each on a core of its own, where there are two cores.
-pub(crate) fn placement() -> Placement {
-    match cores().len() {
-        0 => Placement::Free,
-        1 => Placement::One,
-        _ => Placement::Two,
-    }
-}
-
-/// The core of an experiment in one thread.
-pub(crate) fn core() -> Result<Option<usize>, LabError> {
-    let cores = cores();
-    let placement = if cores.is_empty() { Placement::Free } else { Placement::One };
-    placement.core(Role::Transmitter, &cores)
-}
-
-/// The remark on a series whose bound of time ended it before its last round.
-fn cut_rounds(done: usize, wanted: u32, budget: Duration) -> Option<String> {
-    (done < wanted as usize).then(|| format!("{done} of {wanted} rounds within {} s", budget.as_secs()))
-}
-
-/// The values by round of those measurements that a condition selects, in the order of rounds.
-fn by_round<T>(measured: &[T], is_own: impl Fn(&T) -> bool, value: impl Fn(&T) -> f64) -> Vec<f64> {
-    measured.iter().filter(|one| is_own(one)).map(value).collect()
 }

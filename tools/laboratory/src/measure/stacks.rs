@@ -4,9 +4,8 @@ use spandrel_lab::LabError;
 use spandrel_stacks::architecture::{self, Architecture, Locks, Protocol, Settings};
 use spandrel_stacks::measurement::{Outcome, StackError};
 
-use super::Measured;
 use crate::folder::Form;
-use crate::series::{Series, Unit};
+use crate::series::{Measured, Series, Unit};
 
 /// The architectures with the locks that the paper uses for each, and with the other ones.
 const CONFIGURATIONS: [(Architecture, Locks); 4] = [

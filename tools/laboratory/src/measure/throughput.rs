@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use spandrel_lab::LabError;
+use spandrel_lab::child_command::launch;
 use spandrel_lab::mechanism::{MechanismName, SocketOptions};
-use spandrel_lab::peer::command::launch;
 use spandrel_lab::ttcp::{self, Results, Settings};
 use spandrel_lab::workload::{CallKind, DataType};
 use spandrel_measure::units::Octets;
 
-use super::{Measured, by_round, cut_rounds, placement};
+use super::rounds::{by_round, cut_rounds, placement};
 use crate::folder::Form;
 use crate::links::LinkedNamespaces;
 use crate::point::Link;
-use crate::series::{Series, Unit};
+use crate::series::{Measured, Series, Unit};
 
 /// The contenders: plain sockets, wrappers and the ORB; over loopback also its other engines.
 const MECHANISMS: [MechanismName; 5] = [

@@ -24,7 +24,7 @@ pub fn markdown(report: &Report) -> String {
         .flat_map(|entry| entry.ratios.iter().map(|ratio| (&entry.row.name, ratio)))
         .map(|(name, ratio)| {
             let here = ratio.here.map_or("-".to_owned(), |here| here.to_string());
-            format!("| {name} | {} | {} | {here} |\n", cell(&ratio.what), ratio.paper)
+            format!("| {name} | {} | {} | {here} |\n", cell(&ratio.title), ratio.paper)
         })
         .collect();
     if !ratios.is_empty() {

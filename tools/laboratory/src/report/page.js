@@ -96,7 +96,7 @@
     for (const absent of entry.absent) make(whole, "p", `Absent: ${absent}.`, "note");
     if (entry.ratios.length && entry.figures.length) {
       table(whole, [
-        ["Ratio of", (row) => row.what],
+        ["Ratio of", (row) => row.title],
         ["in the paper", (row) => String(row.paper), true],
         ["here", (row) => row.here === null ? "-" : String(row.here), true],
       ], entry.ratios);

@@ -71,7 +71,7 @@ const LAYERS: &[Layer] = &[
             "daemon",
         ],
     },
-    Layer { folder: "tools", crates: &["cli", "top", "orchestra", "stacks", "lab", "xtask", "measure"] },
+    Layer { folder: "tools", crates: &["cli", "laboratory", "top", "orchestra", "stacks", "lab", "xtask", "measure"] },
     Layer { folder: "examples", crates: &[] },
     Layer { folder: "tests", crates: &[] },
 ];

@@ -110,4 +110,8 @@ impl LatencyServant for CallsServant {
     fn send_struct_seq_1way(&self, _: &[BinStruct]) -> Result<(), SystemException> {
         self.call()
     }
+
+    fn send_octet_seq_1way(&self, _: &[u8]) -> Result<(), SystemException> {
+        self.call()
+    }
 }

@@ -6,11 +6,11 @@ use std::process::Command;
 use clap::Subcommand;
 
 #[cfg(target_os = "linux")]
-use super::EchoServer;
-use super::child::{ChildKind, ChildRole};
-#[cfg(target_os = "linux")]
 use crate::bench::rt::Contender;
 use crate::child;
+#[cfg(target_os = "linux")]
+use crate::peer::EchoServer;
+use crate::peer::child::{ChildKind, ChildRole};
 
 /// The role of a child process, as arguments.
 #[derive(Debug, clap::Args)]
