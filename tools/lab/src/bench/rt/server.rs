@@ -110,4 +110,8 @@ impl LatencyServant for PriorityServant {
     fn send_struct_seq_1way(&self, _: &[BinStruct]) -> Result<(), SystemException> {
         Ok(())
     }
+
+    fn send_octet_seq_1way(&self, _: &[u8]) -> Result<(), SystemException> {
+        Ok(())
+    }
 }
