@@ -4,33 +4,35 @@ use std::{mem, ops::Range};
 
 use crate::MOST_APPENDED;
 
-/// The requests that threads have appended to a write, and the writer role.
+/// The requests that threads have appended to a write, and the writer roles.
 ///
-/// One thread at a time has the writer role. The requests of threads that begin meanwhile are appended; their threads
-/// wait for their replies at once. The thread with the role writes what is appended together with its own request, which
-/// comes last: so it waits for no octets behind its own. When the role is free again, the thread of the [next](Self::next)
-/// appended request takes it, or any thread that begins.
+/// Two threads at a time have a writer role: one writes, and the other one waits for the write lock, which it gets without
+/// a notification. The requests of threads that begin meanwhile are appended; their threads wait for their replies at once.
+/// A thread with a role writes what is appended together with its own request, which comes last: so it waits for no octets
+/// behind its own. When both roles are free, the thread of the [next](Self::next) appended request takes one, or any thread
+/// that begins.
 ///
 /// A thread reads for others only once its own request is [written](Self::is_written). Otherwise the thread that writes
 /// could depend on a reply that the same thread would have to read.
 ///
-/// | event | role free | role taken |
+/// | event | a role is free | both roles are taken |
 /// | --- | --- | --- |
-/// | [`begin`](Self::begin) | the role is taken | appended; alone if there is no room |
-/// | [`turn`](Self::turn) of an appended request | the role is taken | waits |
-/// | [`take`](Self::take) | | the appended requests are being written |
-/// | [`settle`](Self::settle) | | those that were written are done, those that were not begun are appended again |
-/// | [`end`](Self::end) | nothing | the role is free; a request that was written in part is lost |
-/// | [`remove`](Self::remove) | an appended request is taken back | so; one that is being written is in doubt |
+/// | [`begin`](Self::begin) | a role is taken | appended; alone if there is no room |
+/// | [`turn`](Self::turn) of an appended request | a role is taken if both are free | waits |
+/// | [`take`](Self::take), under the write lock | the appended requests are being written | so |
+/// | [`settle`](Self::settle) | those that were written are done, those that were not begun are appended again | so |
+/// | [`end`](Self::end) | the role is free; a request that its thread has written in part is lost | so |
+/// | [`remove`](Self::remove) | an appended request is taken back; one that is being written is in doubt | so |
 #[derive(Debug, Default)]
 pub struct AppendedRequests {
-    /// The request of the thread that has the writer role.
-    writer: Option<u32>,
+    /// The requests of the threads that have a writer role.
+    writers: [Option<u32>; 2],
     /// The octets of the appended requests.
     octets: Vec<u8>,
     appended: Vec<Extent>,
-    /// The requests that are being written.
+    /// The requests that are being written, by the thread of this one.
     taken: Vec<Extent>,
+    taken_by: Option<u32>,
     /// Requests that were written in part and never will be written to their end.
     lost: Vec<u32>,
 }
@@ -46,11 +48,11 @@ struct Extent {
 /// The first step for a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WriteStart {
-    /// This thread has the writer role, and writes.
+    /// This thread has a writer role: it writes once it has the write lock.
     Write,
     /// The request is appended.
     Append,
-    /// There is no room: this thread writes its request by itself, after the thread that has the role.
+    /// There is no room: this thread writes its request by itself, without a role.
     Alone,
 }
 
@@ -59,7 +61,7 @@ pub enum WriteStart {
 pub enum WriteTurn {
     /// It is written: the thread may read.
     Written,
-    /// The thread now has the writer role, and writes.
+    /// The thread now has a writer role, and writes.
     Write,
     /// Another thread writes, and will not write this request before its next turn.
     Wait,
@@ -72,8 +74,8 @@ pub enum WriteTurn {
 impl AppendedRequests {
     /// Begins to write a request of `len` octets. `copy` appends them.
     pub fn begin(&mut self, request_id: u32, len: usize, copy: impl FnOnce(&mut Vec<u8>)) -> WriteStart {
-        if self.writer.is_none() {
-            self.writer = Some(request_id);
+        if let Some(free) = self.writers.iter_mut().find(|writer| writer.is_none()) {
+            *free = Some(request_id);
             return WriteStart::Write;
         }
         let end = self.octets.len().saturating_add(len);
@@ -106,27 +108,29 @@ impl AppendedRequests {
         if !has(&self.appended, request_id) {
             return WriteTurn::Written;
         }
-        if self.writer.is_some() {
+        if self.has_writer() {
             return WriteTurn::Wait;
         }
-        self.writer = Some(request_id);
+        // The other role may be taken now by a thread that gets the write lock first.
+        self.remove_appended(request_id);
+        self.writers[0] = Some(request_id);
         WriteTurn::Write
     }
 
     /// Whether a request is written: its thread may read for others.
     #[must_use]
     pub fn is_written(&self, request_id: u32) -> bool {
-        self.writer != Some(request_id)
+        !self.writers.contains(&Some(request_id))
             && !has(&self.appended, request_id)
             && !has(&self.taken, request_id)
             && !self.lost.contains(&request_id)
     }
 
-    /// Takes the appended requests to be written by the thread that has the writer role, without its own.
+    /// Takes the appended requests to be written by a thread that has a writer role and the write lock, without its own.
     pub fn take(&mut self, request_id: u32) -> Vec<u8> {
-        debug_assert_eq!(self.writer, Some(request_id), "it has the writer role");
-        debug_assert!(self.taken.is_empty(), "they are taken once");
-        self.remove_appended(request_id);
+        debug_assert!(self.writers.contains(&Some(request_id)), "it has a writer role");
+        debug_assert!(self.taken.is_empty(), "nothing is written after a write that has failed");
+        self.taken_by = Some(request_id);
         self.taken = mem::take(&mut self.appended);
         mem::take(&mut self.octets)
     }
@@ -166,19 +170,18 @@ impl AppendedRequests {
         }
     }
 
-    /// Ends the write of the thread that has the writer role, whether it has succeeded or not. Returns whether other
-    /// threads may have to be notified: those of [lost](Self::lost) requests, and of the [next](Self::next) one.
+    /// Ends the write of a thread, if it has a writer role, whether it has succeeded or not. Returns whether other threads
+    /// may have to be notified: those of [lost](Self::lost) requests, and of the [next](Self::next) one.
     #[inline]
     pub fn end(&mut self, request_id: u32) -> bool {
-        if self.writer != Some(request_id) {
-            return false;
-        }
-        self.writer = None;
+        let Some(writer) = self.writers.iter_mut().find(|writer| **writer == Some(request_id)) else { return false };
+        *writer = None;
         if self.appended.is_empty() && self.taken.is_empty() && self.lost.is_empty() {
             return false;
         }
-        self.remove_appended(request_id);
-        self.lost.extend(self.taken.drain(..).filter_map(|extent| extent.request_id));
+        if self.taken_by == Some(request_id) {
+            self.lost.extend(self.taken.drain(..).filter_map(|extent| extent.request_id));
+        }
         true
     }
 
@@ -208,10 +211,14 @@ impl AppendedRequests {
         self.taken.iter().filter_map(|extent| extent.request_id)
     }
 
-    /// The request whose thread is to take the writer role, if that is free.
+    /// The request whose thread is to take a writer role, if no other thread will write it.
     #[must_use]
     pub fn next(&self) -> Option<u32> {
-        if self.writer.is_some() { None } else { self.appended().next() }
+        if self.has_writer() { None } else { self.appended().next() }
+    }
+
+    fn has_writer(&self) -> bool {
+        self.writers != [None, None]
     }
 
     fn remove_appended(&mut self, request_id: u32) -> bool {
@@ -264,12 +271,14 @@ mod tests {
     #[test]
     fn requests_that_begin_during_a_write_leave_with_the_next_one() {
         let mut requests = AppendedRequests::default();
-        assert_eq!(begin(&mut requests, 1, 4), WriteStart::Write);
+        assert_eq!([begin(&mut requests, 0, 4), begin(&mut requests, 1, 4)], [WriteStart::Write; 2]);
         for id in 2..5 {
             assert_eq!(begin(&mut requests, id, 4), WriteStart::Append);
             assert_eq!((requests.turn(id), requests.is_written(id)), (WriteTurn::Wait, false));
         }
-        assert_eq!((requests.next(), requests.is_written(1)), (None, false));
+        assert_eq!((requests.next(), requests.is_written(0), requests.is_written(1)), (None, false, false));
+        assert!(requests.end(0) && requests.is_written(0));
+        assert_eq!((requests.next(), requests.turn(2)), (None, WriteTurn::Wait), "the other one takes it along");
         assert!(requests.end(1) && requests.is_written(1));
         assert_eq!((requests.next(), requests.turn(1)), (Some(2), WriteTurn::Written));
         assert_eq!(begin(&mut requests, 5, 4), WriteStart::Write, "any thread may take the role");
@@ -296,7 +305,7 @@ mod tests {
     fn a_request_without_room_is_written_alone() {
         let mut requests = AppendedRequests::default();
         let mut begin = |id, len| requests.begin(id, len, |octets| octets.resize(octets.len() + len, 0));
-        assert_eq!(begin(1, usize::MAX), WriteStart::Write);
+        assert_eq!([begin(0, usize::MAX), begin(1, usize::MAX)], [WriteStart::Write; 2]);
         assert_eq!(begin(2, MOST_APPENDED - 10), WriteStart::Append);
         assert_eq!([begin(3, 11), begin(4, usize::MAX), begin(5, 10), begin(6, 1)], {
             use WriteStart::{Alone, Append};
@@ -308,10 +317,10 @@ mod tests {
     #[test]
     fn a_request_that_was_written_in_part_is_lost_with_its_writer() {
         let mut requests = AppendedRequests::default();
-        for id in 1..5 {
+        for id in 0..5 {
             begin(&mut requests, id, 4);
         }
-        assert!(requests.end(1));
+        assert!(requests.end(0) && requests.end(1));
         assert_eq!(requests.turn(2), WriteTurn::Write);
         let octets = requests.take(2);
         assert_eq!(ids(&octets), [3, 4]);
@@ -329,12 +338,13 @@ mod tests {
     #[test]
     fn a_thread_that_stops_waiting_takes_its_request_back_unless_it_is_being_written() {
         let mut requests = AppendedRequests::default();
-        for id in 1..6 {
+        for id in 0..6 {
             begin(&mut requests, id, 4);
         }
         assert!(requests.remove(3) && !requests.remove(3));
         let octets = requests.take(1);
         assert_eq!(ids(&octets), [2, 4, 5]);
+        assert!(requests.end(0) && requests.lost().next().is_none(), "another thread writes them");
         assert!(!requests.remove(2) && !requests.remove(4));
         assert_eq!(requests.settle(&octets, 2), Some(2..4), "the peer would take any octet for the rest");
         assert_eq!(requests.appended().collect::<Vec<_>>(), [5], "no thread would write the other one");
@@ -354,11 +364,15 @@ mod tests {
         Remove {
             nth: usize,
         },
-        /// The thread with the role goes on; the transport accepts at most so many octets.
+        /// The thread with the write lock goes on; the transport accepts at most so many octets.
         Write {
             room: usize,
             fails: bool,
         },
+        /// The thread that waits for the write lock gives up.
+        GiveUp,
+        /// It gets the lock before the one that has begun earlier.
+        Overtake,
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -366,12 +380,14 @@ mod tests {
             5 => (2usize..9).prop_map(|len| Step::Begin { len }),
             3 => (0usize..9).prop_map(|nth| Step::Turn { nth }),
             1 => (0usize..9).prop_map(|nth| Step::Remove { nth }),
+            1 => Just(Step::GiveUp),
+            2 => Just(Step::Overtake),
             6 => (0usize..40, 0u8..40).prop_map(|(room, fails)| Step::Write { room, fails: fails == 0 }),
         ];
         vec(step, 1..80)
     }
 
-    /// The progress of the thread that has the writer role.
+    /// The progress of the thread that has the write lock.
     enum Progress {
         Begun,
         Taken(Vec<u8>),
@@ -389,6 +405,8 @@ mod tests {
         unwritten: BTreeSet<u32>,
         in_doubt: BTreeSet<u32>,
         writer: Option<(u32, Progress)>,
+        /// The thread that waits for the write lock.
+        second: Option<u32>,
         stream: Vec<u8>,
         is_cut: bool,
     }
@@ -398,8 +416,9 @@ mod tests {
             let id = self.lens.len() as u32 + 1;
             self.lens.insert(id, len);
             match begin(&mut self.requests, id, len) {
-                WriteStart::Write => assert!(self.writer.replace((id, Progress::Begun)).is_none()),
-                WriteStart::Append => assert!(self.writer.is_some() && self.waiting.insert(id)),
+                WriteStart::Write if self.writer.is_some() => assert_eq!(self.second.replace(id), None),
+                WriteStart::Write => self.writer = Some((id, Progress::Begun)),
+                WriteStart::Append => assert!(self.second.is_some() && self.waiting.insert(id)),
                 WriteStart::Alone => panic!("there is room"),
             }
         }
@@ -429,10 +448,13 @@ mod tests {
         fn end(&mut self, id: u32, is_written: bool) {
             (if is_written { &mut self.written } else { &mut self.unwritten }).insert(id);
             let notifies = self.requests.end(id);
+            if self.writer.is_none() {
+                self.writer = self.second.take().map(|id| (id, Progress::Begun));
+            }
             assert!(notifies || self.requests.next().is_none(), "the next thread learns of its turn");
         }
 
-        /// The thread with the role goes on as far as the transport accepts octets.
+        /// The thread with the write lock goes on as far as the transport accepts octets.
         fn write(&mut self, room: usize, fails: bool) {
             let Some((id, progress)) = self.writer.take() else { return };
             let own = message(id, self.lens[&id]);
@@ -479,6 +501,15 @@ mod tests {
                 Step::Turn { nth } => self.nth(nth).into_iter().for_each(|id| self.turn(id)),
                 Step::Remove { nth } => self.nth(nth).into_iter().for_each(|id| self.remove(id)),
                 Step::Write { room, fails } => self.write(room, fails),
+                Step::GiveUp => {
+                    let second = self.second.take();
+                    second.into_iter().for_each(|id| self.end(id, false));
+                }
+                Step::Overtake => {
+                    if let (Some((id, Progress::Begun)), Some(second)) = (&mut self.writer, &mut self.second) {
+                        std::mem::swap(id, second);
+                    }
+                }
             }
             if self.writer.is_none() {
                 let next = self.requests.next();

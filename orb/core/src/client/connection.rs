@@ -339,6 +339,7 @@ impl ClientConnection {
                 }
                 WriteTurn::Write => {
                     half.set_written(request_id, Written::Whole);
+                    self.has_appended.store(appended.appended().next().is_some(), Ordering::Relaxed);
                     drop(pending);
                     if let Err(error) = self.write_shared(request_id, request, deadline) {
                         return self.end_unwritten(request_id, request, error);

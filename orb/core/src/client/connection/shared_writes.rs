@@ -2,7 +2,7 @@
 //!
 //! [`AppendedRequests`](spandrel_connection::AppendedRequests), in the lock of pending calls, decides which thread
 //! writes. A thread whose request is appended waits for its reply at once, and is notified if it is to write itself. A
-//! thread that finds the writer role free writes at once, and needs no further lock.
+//! thread that finds a writer role free waits for the write lock, and needs no further one.
 //!
 //! The thread that writes waits for room only for its own request, and for the rest of one that the transport has
 //! accepted in part. Meanwhile any thread whose request was written may read.
@@ -35,7 +35,7 @@ impl ClientConnection {
         start
     }
 
-    /// Writes the request of a thread that has the writer role, with those that are appended. The role stays with the
+    /// Writes the request of a thread that has a writer role, with those that are appended. The role stays with the
     /// thread until [`PendingCalls::end_write`].
     pub(super) fn write_shared(
         &self,
@@ -135,7 +135,7 @@ impl Writer {
 }
 
 impl PendingCalls {
-    /// Ends the write of a thread, if it has the writer role, and notifies those that go on.
+    /// Ends the write of a thread, if it has a writer role, and notifies those that go on.
     #[inline]
     pub(super) fn end_write(&mut self, request_id: u32) {
         if self.appended.end(request_id) {
