@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(unix)]
+use spandrel::net::reactor::on_termination;
 use spandrel::services::cos_naming::NamingContextExt;
 use spandrel::services::{NamingClient, NamingError};
 use spandrel::{Endpoint, ObjectRef, Orb};
@@ -53,6 +55,38 @@ fn publish(orb: &Orb, line: &ObjectRef) -> Result<(), NamingError> {
     names.publish("plant/copy", &names.resolve::<NamingContextExt>("plant")?)?; // of any type, without a variable
     assert!(names.resolve::<ObjectRef>("plant/line1").is_ok_and(|bound| bound == line));
     Ok(())
+}
+
+#[cfg(unix)]
+fn serve(orb: &Orb, names: &NamingClient, ready: impl FnOnce()) -> Result<(), Box<dyn std::error::Error>> {
+    // ANCHOR: withdraw
+    let (stop, stopped) = std::sync::mpsc::channel();
+    let handler = on_termination(move |_| stop.send(()).is_ok())?; // Ctrl-C or SIGTERM
+    ready();
+    stopped.recv()?; // threads of the ORB serve meanwhile
+    drop(handler); // a second signal ends the process at once
+    names.withdraw("plant/line1")?;
+    orb.shutdown()?;
+    // ANCHOR_END: withdraw
+    Ok(())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_withdraws_its_names_when_it_is_told_to_end() {
+    let served = Served::start(0);
+    let ((orb, names), (observer, names_left)) = (client(served.port()), client(served.port()));
+    let line = object(&orb);
+    names.publish("plant/line1", &line).unwrap();
+    names.publish("plant/copy", &line).unwrap();
+    let terminate = || {
+        let pid = std::process::id().to_string();
+        assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    };
+    serve(&orb, &names, terminate).unwrap();
+    assert!(names_left.resolve::<ObjectRef>("plant/line1").is_err());
+    assert!(names_left.resolve::<ObjectRef>("plant/copy").is_ok(), "it was not withdrawn");
+    observer.shutdown().unwrap();
 }
 
 #[test]
