@@ -7,7 +7,7 @@ use spandrel_giop::{CompletionStatus, ServiceContext, SystemException, minor};
 use spandrel_orb::policy::ExposedPolicies;
 use spandrel_orb::transport::SocketSettings;
 use spandrel_orb::{
-    BindingPolicies, BoundCall, CallerState, ConnectionGroup, GroupProtocol, ObjectRef, Policy, PolicyType,
+    BindingPolicies, BoundCall, CallerState, ConnectionGroup, GroupProtocol, ObjectRef, Orb, Policy, PolicyType,
     SystemExceptionKind,
 };
 use spandrel_sync::{Arc, Mutex, Weak};
@@ -326,6 +326,12 @@ impl BindingPolicies for RtClient {
             }));
         }
         (!policies.is_empty()).then(|| Box::new(policies) as Box<dyn ExposedPolicies>)
+    }
+
+    fn begin(&self, orb: &Orb) -> Result<(), SystemException> {
+        // Starts the thread of asynchronous calls: it has the native priority of this thread, and not that of the first
+        // caller.
+        orb.spawn(std::future::ready(()))
     }
 
     fn obeys(&self, policy_type: PolicyType) -> bool {

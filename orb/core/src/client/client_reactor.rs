@@ -239,14 +239,6 @@ impl ClientReactor {
         Ok(())
     }
 
-    /// Starts the reactor before the first call needs it.
-    ///
-    /// # Errors
-    /// NO_RESOURCES if it cannot be started.
-    pub(crate) fn start(&self) -> Result<(), SystemException> {
-        self.registry().map(drop).map_err(no_reactor)
-    }
-
     /// Ends the pending calls and requests, and accepts no further ones.
     fn end_calls(&self) {
         let mut calls = self.calls.lock();

@@ -170,11 +170,8 @@ impl OrbInitializer for BindingInitializer {
         Ok(())
     }
 
-    /// Starts the thread of asynchronous calls: it has the native priority of the thread that builds the ORB, and not that
-    /// of the first caller.
-    #[cfg(feature = "asynchronous")]
     fn post_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
-        info.orb.client_reactor().start()
+        self.0.begin(info.orb)
     }
 }
 

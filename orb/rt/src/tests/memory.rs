@@ -1,4 +1,4 @@
-//! Locked memory.
+//! Memory that `lock_memory` keeps resident.
 
 use spandrel_giop::SystemExceptionKind;
 use spandrel_test_support::alone;

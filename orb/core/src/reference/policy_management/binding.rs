@@ -17,6 +17,15 @@ pub trait BindingPolicies: Send + Sync + std::fmt::Debug + 'static {
     where
         Self: Sized;
 
+    /// Called at the end of the creation of an ORB that has this part, in the thread that builds it.
+    ///
+    /// # Errors
+    /// The exception with which the creation fails.
+    fn begin(&self, orb: &Orb) -> Result<(), SystemException> {
+        _ = orb;
+        Ok(())
+    }
+
     /// Whether it obeys policies of this type.
     fn obeys(&self, policy_type: PolicyType) -> bool;
 
