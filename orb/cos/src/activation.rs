@@ -248,13 +248,20 @@ pub fn activate_service(
 /// # Errors
 /// BAD_PARAM for an invalid name, and for an ORB without the initial reference `ImplRepoService`.
 pub fn bind(orb: &Orb, service: &str, marker: &str) -> Result<ObjectRef, SystemException> {
+    bind_at(&orb.resolve_initial_references(IMPL_REPO_SERVICE)?, service, marker)
+}
+
+/// As [`bind`], by this repository.
+///
+/// # Errors
+/// BAD_PARAM for an invalid name.
+pub fn bind_at(repository: &ObjectRef, service: &str, marker: &str) -> Result<ObjectRef, SystemException> {
     if !is_server_name(service) || marker.is_empty() {
         return Err(SystemException::bad_param(0, CompletionStatus::No)
             .with_detail(|| format!("cannot bind to `{marker}` of service `{service}`: a name is invalid")));
     }
-    let repository = orb.resolve_initial_references(IMPL_REPO_SERVICE)?;
     let key = ServerKey { server: service, key: marker.as_bytes() }.encode();
-    Ok(orb.reference(with_key(repository.ior(), "", &key)))
+    Ok(repository.orb().reference(with_key(repository.ior(), "", &key)))
 }
 
 /// The URL by which servers are told the repository with this reference: a `corbaloc:` with its first address; the

@@ -36,6 +36,8 @@ pub mod activation;
 mod generated;
 pub mod name;
 mod naming_client;
+#[cfg(feature = "trading")]
+pub mod offer_text;
 #[cfg(feature = "interface-repository")]
 pub mod repository;
 

@@ -5,19 +5,25 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use clap::{Parser, Subcommand, ValueEnum};
+use spandrel::ObjectRef;
 use spandrel::net::error::{escape, output};
-use spandrel::services::activation::IMPL_REPO_SERVICE;
+use spandrel::services::activation::{self, IMPL_REPO_SERVICE};
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerState, StartupOptions,
 };
+use spandrel::services::offer_text::TextOffer;
 use spandrel_activator::{ActivatorArgs, STORE_FILE, check_store};
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_store::{BackupCommand, Service};
 
 /// The port of the implementation repository as a process of its own.
 const PORT: u16 = 2810;
+/// The initial reference of a trader.
+const TRADER: &str = "TradingService";
+/// The trader where no initial reference names one.
+const DEFAULT_TRADER: &str = "corbaloc::127.0.0.1:2811/TradingService";
 /// The time between two questions for the state of a server.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -69,6 +75,10 @@ enum AdministrationCommand {
         name: String,
         #[command(flatten)]
         options: Options,
+        /// Export an object of the server as an offer of this service type: the object's plain key, and the properties. The
+        /// trader is the initial reference TradingService, or that at 127.0.0.1:2811
+        #[arg(long, num_args = 2.., value_names = ["TYPE", "KEY", "NAME=VALUE"])]
+        offer: Vec<String>,
     },
     /// Replace the registration of a server, from its next start on
     Update {
@@ -184,7 +194,13 @@ impl Args {
         let timeout = Duration::from_secs(self.timeout.into());
         let repository =
             self.daemon.served_object(self.server.as_deref(), PORT, (IMPL_REPO_SERVICE, IMPL_REPO_SERVICE), timeout)?;
-        administer(&Administration::unchecked_narrow(&repository.object), command)
+        let administer = || match command {
+            AdministrationCommand::Add { name, options, offer } if !offer.is_empty() => {
+                add_with_offer(&repository.object, name, options, offer)
+            }
+            command => administer(&Administration::unchecked_narrow(&repository.object), command),
+        };
+        administer()
             .map_err(explained)
             .with_context(|| format!("cannot {} by the activator at {}", command.text(), repository.address))
             .map_err(Failure::failed)
@@ -208,7 +224,7 @@ fn data(error: impl Into<anyhow::Error>) -> Failure {
 /// Runs a subcommand by calls of a running activator.
 fn administer(repository: &Administration, command: &AdministrationCommand) -> anyhow::Result<()> {
     match command {
-        AdministrationCommand::Add { name, options } => Ok(repository.register_server(name, &options.startup())?),
+        AdministrationCommand::Add { name, options, .. } => Ok(repository.register_server(name, &options.startup())?),
         AdministrationCommand::Update { name, options } => Ok(repository.update_server(name, &options.startup())?),
         AdministrationCommand::List => Ok(output::print(&table(&repository.list()?))?),
         AdministrationCommand::Show { name } => Ok(output::print(&description(&repository.find(name)?))?),
@@ -228,6 +244,23 @@ fn administer(repository: &Administration, command: &AdministrationCommand) -> a
         AdministrationCommand::Enable { name } => Ok(repository.enable_server(name, true)?),
         AdministrationCommand::Remove { name } => Ok(repository.remove_server(name)?),
     }
+}
+
+/// Registers a server, and exports one of its objects as an offer, which is read before anything is changed.
+fn add_with_offer(repository: &ObjectRef, name: &str, options: &Options, offer: &[String]) -> anyhow::Result<()> {
+    let [service_type, key, properties @ ..] = offer else { bail!("an offer has a service type and a key") };
+    let object = activation::bind_at(repository, name, key)?;
+    let orb = repository.orb();
+    let lookup = if orb.has_initial_reference(TRADER) {
+        orb.resolve_initial_references(TRADER)?
+    } else {
+        orb.string_to_object(DEFAULT_TRADER)?
+    };
+    let failed = || format!("cannot offer its object `{}` as `{}`", escape(key), escape(service_type));
+    let offer = TextOffer::read(&lookup.unchecked_narrow(), service_type, properties).with_context(failed)?;
+    Administration::unchecked_narrow(repository).register_server(name, &options.startup())?;
+    let id = offer.export(&object).with_context(|| format!("{}; it is registered", failed()))?;
+    Ok(output::print(&format!("{}\n", escape(&id)))?)
 }
 
 /// Waits until a server has registered. Its first failure, or a command that ends it, is an error.

@@ -5,10 +5,16 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use spandrel::Orb;
 use spandrel::services::activation;
+use spandrel::services::cos_trading::Lookup;
+use spandrel::services::cos_trading::lookup::{HowManyProps, SpecifiedProps};
+use spandrel::services::cos_trading_repos::ServiceTypeRepository;
+use spandrel::services::cos_trading_repos::service_type_repository::{PropStruct, PropertyMode};
 use spandrel::services::implementation_repository::ServerObject;
+use spandrel::types::TypeCode;
+use spandrel::{Endpoint, Orb};
 use spandrel_test_support::{ChildProcess, check_output_errors, wait_until};
+use spandrel_trading::{TradingOptions, TradingService};
 
 use crate::fixture::{call_after_kill, starts};
 
@@ -114,6 +120,46 @@ fn servers_are_administered_by_subcommands() {
     let output = running.run(&["add", "bank", "--command", "/bin/sh"]);
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("`/bin/sh` is not in the configuration of the activator"), "{text}");
+}
+
+#[test]
+fn an_object_of_a_server_is_offered_when_the_server_is_added() {
+    let data = folder("normal");
+    let running = Running::start(data.path(), "iiop://127.0.0.1:0");
+    let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let trader = TradingService::start(&orb, TradingOptions::default()).unwrap();
+    let lookup: Lookup = trader.lookup().narrow().unwrap();
+    let types: ServiceTypeRepository = lookup.type_repos().unwrap().unwrap().narrow().unwrap();
+    let branch = PropStruct { name: "branch".into(), value_type: TypeCode::STRING, mode: PropertyMode::PropMandatory };
+    types.add_type("Account", "", &[branch], &[]).unwrap();
+    let option = format!("-ORBInitRef TradingService={}", trader.lookup());
+    let add = |offer: &[&str]| {
+        let words = ["--orb", &option, "add", "bank", "--command", "bank", "--offer"];
+        running.run(&[&words[..], offer].concat())
+    };
+    // Nothing is registered with an offer that cannot be read.
+    for (offer, reason) in [
+        (&["Account", "grace", "branch"][..], "expected NAME=VALUE instead of `branch`"),
+        (&["Account", "grace", "ranch=north"], "the service type has no property `ranch`"),
+        (&["Accounts", "grace"], "UnknownServiceType"),
+    ] {
+        let output = add(offer);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && errors.contains(reason), "{errors}");
+        assert!(!running.ok(&["list"]).contains("bank"), "{offer:?}");
+    }
+    let output = add(&["Account", "grace", "branch=north"]);
+    assert!(output.status.success() && trader.offers() == 1, "{output:?}");
+    let all = SpecifiedProps::Unlisted(HowManyProps::All);
+    let (offers, _, _) = lookup.query("Account", "branch == 'north'", "", &[], &all, 10).unwrap();
+    // The first call starts the server.
+    let object: ServerObject = offers[0].reference.as_ref().unwrap().unchecked_narrow();
+    assert!(running.ok(&["show", "bank"]).contains("state: stopped"));
+    object.ping().unwrap();
+    assert!(running.ok(&["show", "bank"]).contains("state: running"));
+    running.ok(&["stop", "bank"]);
+    trader.stop().unwrap();
+    orb.shutdown().unwrap();
 }
 
 #[test]

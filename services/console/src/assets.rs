@@ -27,7 +27,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The path of each file, its media type and its content.
-const FILES: [(&str, &str, &str); 12] = [
+const FILES: [(&str, &str, &str); 13] = [
     ("/", HTML, include_str!("../static/index.html")),
     ("/console.css", CSS, include_str!("../static/console.css")),
     ("/icon.svg", "image/svg+xml", include_str!("../static/icon.svg")),
@@ -37,6 +37,7 @@ const FILES: [(&str, &str, &str); 12] = [
     ("/names.js", SCRIPT, include_str!("../static/names.js")),
     ("/object.js", SCRIPT, include_str!("../static/object.js")),
     ("/editors.js", SCRIPT, include_str!("../static/editors.js")),
+    ("/offers.js", SCRIPT, include_str!("../static/offers.js")),
     ("/servers.js", SCRIPT, include_str!("../static/servers.js")),
     ("/load.js", SCRIPT, include_str!("../static/load.js")),
     ("/log.js", SCRIPT, include_str!("../static/log.js")),

@@ -20,6 +20,7 @@ mod assets;
 mod load;
 mod names;
 mod objects;
+mod offers;
 mod server;
 mod servers;
 

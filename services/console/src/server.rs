@@ -27,6 +27,7 @@ use crate::assets;
 use crate::load;
 use crate::names;
 use crate::objects::{Call, Objects, Target};
+use crate::offers;
 use crate::servers;
 
 /// The port of consoles, unless another one is configured.
@@ -185,6 +186,8 @@ fn router(shared: Arc<Shared>, authentication: Arc<Authentication>, hosts: Allow
         .route("/object", get(describe_object))
         .route("/state", get(object_state))
         .route("/call", post(call))
+        .route("/offers", get(query_offers))
+        .route("/offers/types", get(list_types))
         .route("/servers", get(list_servers))
         .route("/servers/{server}/output", get(server_output))
         .route("/servers/{server}/{action}", post(change_server))
@@ -261,6 +264,33 @@ async fn search_names(
     Query(query): Query<SearchQuery>,
 ) -> Result<Response, Problem> {
     run(shared, caller, move |shared, _| names::search(&shared.services.naming, &query.text)).await
+}
+
+#[derive(Deserialize)]
+struct OffersQuery {
+    /// The service type.
+    #[serde(rename = "type")]
+    service_type: String,
+    #[serde(default)]
+    constraint: String,
+    /// The preference of the order.
+    #[serde(default)]
+    prefer: String,
+}
+
+async fn query_offers(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<OffersQuery>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, permissions| {
+        offers::query(permissions, &shared.orb, &query.service_type, &query.constraint, &query.prefer)
+    })
+    .await
+}
+
+async fn list_types(State(shared): SharedState, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+    run(shared, caller, |shared, permissions| offers::types(permissions, &shared.orb)).await
 }
 
 async fn describe_object(

@@ -5,9 +5,10 @@ import { button, element, problemNote } from "./dom.js";
 import { showLoad } from "./load.js";
 import { showLog } from "./log.js";
 import { showNames } from "./names.js";
+import { showOffers } from "./offers.js";
 import { showServers } from "./servers.js";
 
-const VIEWS = { names: showNames, servers: showServers, load: showLoad, log: showLog };
+const VIEWS = { names: showNames, offers: showOffers, servers: showServers, load: showLoad, log: showLog };
 
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");

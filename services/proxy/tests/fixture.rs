@@ -221,7 +221,7 @@ impl Fixture {
         Self::with(Settings::default(), objects, Arc::default(), &[("Echo", "all", object)], idl)
     }
 
-    fn with(
+    pub(crate) fn with(
         settings: Settings,
         objects: Orb,
         account: Arc<Account>,

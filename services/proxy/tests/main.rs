@@ -6,5 +6,6 @@ mod document;
 mod executable;
 mod fixture;
 mod hostile;
+mod offers;
 mod schema;
 mod security;

@@ -4,6 +4,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 use spandrel::{Endpoint, ObjectRef, Orb};
+use spandrel_naming::{NamingOptions, NamingService};
 use spandrel_trading::{LOOKUP_KEY, TradingOptions, TradingService};
 
 use crate::support::{check_code, check_width, spandrel, stderr, stdout};
@@ -198,4 +199,34 @@ fn mistakes_are_explained() {
     }
     let error = stderr(&trader.run(&["query", "Printer", "--policy", "hop_cont=1"]));
     assert!(error.contains("it is no standard policy: did you mean `hop_count`?"), "{error}");
+}
+
+#[test]
+fn a_name_is_bound_and_offered_by_one_command() {
+    let trader = Trader::with_printers();
+    let folder = tempfile::tempdir().unwrap();
+    let naming = NamingService::start(&trader.orb, NamingOptions::new(folder.path())).unwrap();
+    let root = trader.url.replace(LOOKUP_KEY, "NameService");
+    let references = [format!("-ORBInitRef NameService={root}"), format!("-ORBInitRef TradingService={}", trader.url)];
+    let bind = |words: &[&str]| {
+        let object = trader.object.to_string();
+        let options = references.iter().flat_map(|option| ["--orb", option]);
+        spandrel(&[&["bind"], &options.collect::<Vec<_>>()[..], &[words[0], &object], &words[1..]].concat())
+    };
+    // An offer that cannot be read leaves the name unbound.
+    let output = bind(&["laser2", "--offer", "Printer", "name=laser2", "ppm=fast"]);
+    check_code(&output, 1);
+    assert!(stderr(&output).contains("invalid value for the property `ppm`"), "{}", stderr(&output));
+    let output = bind(&["laser2", "--offer", "Printer", "name=laser2", "ppm=50"]);
+    check_code(&output, 0);
+    assert_eq!(stdout(&output).lines().count(), 1);
+    assert_eq!(trader.ok(&["query", "Printer", "ppm == 50", "--references"]), format!("{}\n", trader.object));
+    // A name that is bound already is not offered again.
+    check_code(&bind(&["laser2", "--offer", "Printer", "name=laser3", "ppm=51"]), 1);
+    assert_eq!(trader.ok(&["query", "Printer", "ppm == 51"]), "");
+    // An object is also exported by its name.
+    let words = ["trade", "export", "Printer", "laser2", "name=again", "ppm=52", "--at", &trader.url];
+    check_code(&spandrel(&[&words[..], &["--orb", &references[0]]].concat()), 0);
+    assert_eq!(trader.ok(&["query", "Printer", "ppm == 52", "--references"]), format!("{}\n", trader.object));
+    naming.stop().unwrap();
 }

@@ -2,6 +2,7 @@
 
 mod http;
 mod numbers;
+mod offers;
 mod probe;
 mod process;
 mod views;

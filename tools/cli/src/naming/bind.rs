@@ -1,19 +1,23 @@
 //! `spandrel bind`: binds a name to an object.
 
 use anyhow::{Context as _, anyhow, bail};
+use spandrel::net::error::escape;
 use spandrel::services::cos_naming::{NamingContext, naming_context};
+use spandrel::services::offer_text::TextOffer;
 
 use super::Place;
 use crate::client_args::ClientArgs;
 use crate::common;
 use crate::json::JsonObject;
 use crate::orb_args::reference_text;
+use crate::trade::default_lookup;
 
 const EXAMPLES: &str = "\
 Examples:
   spandrel bind Bank/alice IOR:0100...
   some-server | head -1 | spandrel bind --parents Bank/alice -
   spandrel bind --rebind corbaname::names.example#Bank/alice corbaloc::bank.example:2810/alice
+  spandrel bind Office/laser IOR:0100... --offer Printer name=laser ppm=35
   spandrel bind --context Bank
   spandrel bind --context Other corbaloc::other.example:2809/NameService
 
@@ -39,6 +43,10 @@ pub(crate) struct Args {
     /// Make the contexts above that do not exist
     #[arg(short, long)]
     parents: bool,
+    /// Export the object as an offer of this service type with these properties, too. The trader is the initial reference
+    /// TradingService, or that at 127.0.0.1:2811
+    #[arg(long, num_args = 1.., value_names = ["TYPE", "NAME=VALUE"], requires = "reference")]
+    offer: Vec<String>,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -59,6 +67,12 @@ impl Args {
                 Some(super::object(&orb, &text)?)
             }
         };
+        // It is read before anything is changed.
+        let offer = self.offer.split_first().map(|(service_type, properties)| {
+            let offer = default_lookup(&orb).and_then(|lookup| Ok(TextOffer::read(&lookup, service_type, properties)?));
+            offer.with_context(|| format!("cannot offer `{}` as `{}`", place.path, escape(service_type)))
+        });
+        let offer = offer.transpose()?;
         if self.parents {
             self.make_parents(&place, &name)?;
         }
@@ -83,10 +97,18 @@ impl Args {
             Some(object) => root.bind(&name, Some(object)).map_err(|error| failure(&place, error)),
         };
         done.with_context(|| format!("cannot bind `{}`", place.path))?;
-        if self.client.json {
-            common::print(&format!("{}\n", JsonObject::new().value("bound", place.path).finish()))?;
+        let exported = offer.zip(object).map(|(offer, object)| {
+            offer.export(&object).with_context(|| format!("`{}` is bound, and cannot be offered", place.path))
+        });
+        let exported = exported.transpose()?;
+        match exported {
+            _ if self.client.json => {
+                let object = JsonObject::new().value("bound", place.path).optional("exported", exported);
+                common::print(&format!("{}\n", object.finish()))
+            }
+            Some(id) => common::print(&format!("{}\n", escape(&id))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn make_parents(

@@ -49,14 +49,21 @@ impl TraderArgs {
         let (orb, deadline) = (self.client.orb()?, self.client.deadline());
         let lookup = match &self.at {
             Some(text) => naming::object(&orb, text)?,
-            None if orb.has_initial_reference(INITIAL_REFERENCE) => {
-                orb.resolve_initial_references(INITIAL_REFERENCE)
-                    .context("cannot use the given initial reference `TradingService`")?
-            }
-            None => orb.string_to_object(TRADER)?,
+            None => default_lookup(&orb)?.as_object().clone(),
         };
         Ok(Trader { orb, lookup: lookup.unchecked_narrow(), deadline })
     }
+}
+
+/// The trader of the options of the ORB, or else of this machine.
+pub(crate) fn default_lookup(orb: &Orb) -> anyhow::Result<Lookup> {
+    let lookup = if orb.has_initial_reference(INITIAL_REFERENCE) {
+        orb.resolve_initial_references(INITIAL_REFERENCE)
+            .context("cannot use the given initial reference `TradingService`")?
+    } else {
+        orb.string_to_object(TRADER)?
+    };
+    Ok(lookup.unchecked_narrow())
 }
 
 /// A trader, with one time limit for all calls of a command.

@@ -1,35 +1,19 @@
 //! Values of properties and policies as text and JSON.
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use spandrel::Orb;
-use spandrel::dynamic::{DynAny, TextContext};
-use spandrel::net::error::{escape, excerpt};
+use spandrel::dynamic::DynAny;
+use spandrel::net::error::escape;
 use spandrel::services::cos_trading::FollowOption;
 use spandrel::services::cos_trading::{Policy, Property, trader_name_any};
+use spandrel::services::offer_text::{PropertyTextError, property_from_text, split_property, value_from_text};
 use spandrel::types::{Any, TypeCode};
 
 use crate::common;
 use crate::json::JsonObject;
 
-/// The two parts of `NAME=VALUE`.
-pub(super) fn split(text: &str) -> anyhow::Result<(&str, &str)> {
-    let parts = text.split_once('=').filter(|(name, _)| !name.trim().is_empty());
-    let (name, value) =
-        parts.ok_or_else(|| common::usage(format!("expected NAME=VALUE instead of `{}`", excerpt(text))))?;
-    Ok((name.trim(), value))
-}
-
-/// The value of a text that has its type before it, such as `short 3`, or of a text of the given type.
 fn read(orb: &Orb, type_code: Option<&TypeCode>, text: &str) -> anyhow::Result<Any> {
-    let resolve = |url: &str| {
-        let object = orb.string_to_object(url);
-        object.map(|object| object.ior().clone()).map_err(|error| error.to_string())
-    };
-    let context = TextContext::new().references(&resolve);
-    match type_code {
-        Some(type_code) => Ok(DynAny::from_text_with(type_code, text, &context)?.to_any()?),
-        None => Ok(DynAny::from_text_with(&TypeCode::ANY, text, &context)?.any()?.clone()),
-    }
+    Ok(value_from_text(orb, type_code, text)?)
 }
 
 /// The value of a text with its type before it.
@@ -39,18 +23,16 @@ pub(crate) fn read_value(orb: &Orb, text: &str) -> anyhow::Result<Any> {
 
 /// A property of `NAME=VALUE`. The type is that in the service type, or stands before the value.
 pub(super) fn property(orb: &Orb, text: &str, types: &[(String, TypeCode)]) -> anyhow::Result<Property> {
-    let (name, value) = split(text)?;
-    let type_code = types.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, type_code)| type_code);
-    let value = read(orb, type_code, value).map_err(|error| match type_code {
-        Some(_) => error,
-        None => {
-            let names = types.iter().map(|(name, _)| &**name);
-            let similar = common::did_you_mean(name, names);
-            error.context(format!("the service type has no property `{}`{similar}", escape(name)))
+    property_from_text(orb, text, types).map_err(|error| match error {
+        PropertyTextError::Form(_) => common::as_usage(error.into()),
+        PropertyTextError::Undeclared { name, source } => {
+            let similar = common::did_you_mean(&name, types.iter().map(|(name, _)| &**name));
+            let name = escape(&name);
+            let error = anyhow!(source).context(format!("the service type has no property `{name}`{similar}"));
+            error.context(format!("invalid value for the property `{name}`"))
         }
-    });
-    let value = value.with_context(|| format!("invalid value for the property `{}`", escape(name)))?;
-    Ok(Property { name: name.to_owned(), value })
+        error => error.into(),
+    })
 }
 
 /// The standard policies of queries with their types.
@@ -79,7 +61,7 @@ enum TypeOfPolicy {
 /// A policy of `NAME=VALUE`. Policies that are not in the standard have their type before the value.
 pub(super) fn policy(orb: &Orb, text: &str) -> anyhow::Result<Policy> {
     use spandrel::types::Typed as _;
-    let (name, value) = split(text)?;
+    let (name, value) = split_property(text).map_err(|error| common::as_usage(error.into()))?;
     let known = POLICIES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
     let value = match known {
         Some(TypeOfPolicy::Boolean) => read(orb, Some(&TypeCode::BOOLEAN), value),
