@@ -11,8 +11,8 @@ use spandrel_property::{
 };
 use spandrel_store::{BackupCommand, Service};
 
-/// The default port, beside that of the naming service.
-const PORT: u16 = 2810;
+/// The default port, beside those of the naming service, the activator and the trading service.
+const PORT: u16 = 2812;
 
 /// The OMG's property service: sets of named values, kept on disk.
 #[derive(Debug, Parser)]

@@ -12,7 +12,7 @@ use spandrel_trading::{
     LOOKUP_KEY, PurgeOptions, STORE_FILE, TradingError, TradingOptions, TradingService, check_store,
 };
 
-/// The default port, beside that of the property service.
+/// The default port, beside those of the naming service and the activator.
 const PORT: u16 = 2811;
 
 /// The time limit of calls on the naming service.
