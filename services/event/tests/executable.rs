@@ -12,7 +12,7 @@ use spandrel::services::cos_event_channel_admin::EventChannel;
 use spandrel::services::cos_event_comm::PushConsumerSkeleton;
 use spandrel::services::event::event_channel_factory::CreateChannelError;
 use spandrel::services::omni_events::EventChannelFactory;
-use spandrel::{Endpoint, Orb, Poa};
+use spandrel::{Endpoint, Orb, Poa, SystemException, SystemExceptionKind};
 use spandrel_naming::{NamingOptions, NamingService};
 use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
 
@@ -187,6 +187,31 @@ fn published_names_are_withdrawn_at_the_end() {
     lookup.shutdown().unwrap();
     names.stop().unwrap();
     names_orb.shutdown().unwrap();
+}
+
+/// The policy names the adapter: clients pass events, and create and destroy no channels.
+#[test]
+fn a_policy_bounds_the_operations_of_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.toml");
+    let operations = r#"["_is_a", "join_channel", "for_*", "obtain_*", "connect_*", "*push*", "*pull*"]"#;
+    let rule = format!("[[rule]]\naction = \"allow\"\nadapter = \"Event\"\noperation = {operations}\n");
+    std::fs::write(&policy, rule).unwrap();
+    let words = ["--transient", "--channel", "Alarms", "--policy", policy.to_str().unwrap()];
+    let process = Process::start(folder.path(), 0, &words);
+    let client = Orb::builder().build().unwrap();
+    let is_denied = |exception: &SystemException| exception.kind() == SystemExceptionKind::NoPermission;
+    match process.factory(&client).create_channel("Other") {
+        Err(CreateChannelError::System(error)) => assert!(is_denied(&error), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    let channel = process.factory(&client).join_channel("Alarms").unwrap().unwrap();
+    assert!(is_denied(&channel.destroy().unwrap_err()));
+    let pulled = consumers(&channel).obtain_pull_supplier().unwrap().unwrap();
+    pulled.connect_pull_consumer(None).unwrap();
+    supplier(&channel).push(&long(1)).unwrap();
+    assert_eq!(pulled.pull().unwrap().extract::<i32>().unwrap(), 1);
+    client.shutdown().unwrap();
 }
 
 #[test]

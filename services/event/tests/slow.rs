@@ -49,6 +49,26 @@ fn a_consumer_that_never_reads_does_not_block_others() {
     wait_until("free memory", || served.service().event_octets() == 0);
 }
 
+/// A thousand consumers get each event once, in order; the memory of an event is charged once.
+#[test]
+fn a_thousand_consumers_get_each_event_once() {
+    let served = Served::transient();
+    let channel = served.channel("thousand");
+    let recorders: Vec<_> = (0..1_000).map(|_| served.connected(&channel)).collect();
+    let supplier = supplier(&channel);
+    let expected = [1, 2, 3];
+    expected.iter().for_each(|number| supplier.push(&long(*number)).unwrap());
+    assert!(served.service().event_octets() <= 3 * 64, "{}", served.service().event_octets());
+    for recorder in &recorders {
+        recorder.wait_for(&expected);
+    }
+    let monitor = served.monitor();
+    wait_until("the counts of the deliveries", || monitor.channels("", 1).unwrap()[0].delivered == 3_000);
+    wait_until("free memory", || served.service().event_octets() == 0);
+    let states = monitor.consumers("thousand", 10_000).unwrap();
+    assert!(states.len() == 1_000 && states.iter().all(|state| (state.delivered, state.dropped) == (3, 0)));
+}
+
 /// After its failures in a row, a consumer is disconnected. The events before count as dropped.
 #[test]
 fn a_dead_consumer_is_disconnected_after_its_failures() {
@@ -82,8 +102,9 @@ fn a_dead_consumer_is_disconnected_after_its_failures() {
     let monitor = served.monitor();
     wait_until("three disconnections", || monitor.consumers("dead", 10).unwrap().len() == 1);
     wait_until("all counts", || {
+        // On a loaded machine, a reply of the staying consumer may come after the time limit.
         let state = &monitor.channels("", 1).unwrap()[0];
-        (state.received, state.delivered, state.dropped) == (10, 10, 30)
+        state.received == 10 && state.delivered + state.dropped == 40 && state.dropped >= 30
     });
     wait_until("free memory", || served.service().event_octets() == 0);
     drop(mute);

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use spandrel::services::NamingClient;
-use spandrel::services::cos_notify_channel_admin::{EventChannel, EventChannelFactory};
-use spandrel::{Endpoint, Orb};
+use spandrel::services::cos_notify_channel_admin::{
+    EventChannel, EventChannelFactory, UnsupportedAdminOrUnsupportedQoSError,
+};
+use spandrel::{Endpoint, Orb, SystemExceptionKind};
 use spandrel_naming::{NamingOptions, NamingService};
 use spandrel_test_support::{ChildProcess, check_output_errors, free_port};
 
@@ -70,6 +72,28 @@ fn names_are_published_and_metrics_shown_and_withdrawn_at_the_end() {
     lookup.shutdown().unwrap();
     names.stop().unwrap();
     names_orb.shutdown().unwrap();
+}
+
+/// The policy names the adapter: clients pass events, and create and destroy no channels.
+#[test]
+fn a_policy_bounds_the_operations_of_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.toml");
+    let operations = r#"["_is_a", "get_*", "_get_*", "obtain_*", "connect_*", "*push*", "*pull*"]"#;
+    let rule = format!("[[rule]]\naction = \"allow\"\nadapter = \"Notification\"\noperation = {operations}\n");
+    std::fs::write(&policy, &rule).unwrap();
+    let (_child, address) = start(folder.path(), &["--policy", policy.to_str().unwrap()]);
+    let client = Orb::builder().build().unwrap();
+    let factory = client.string_to_object(&format!("corbaloc::{address}/NotificationService")).unwrap();
+    let factory: EventChannelFactory = factory.narrow().unwrap();
+    assert!(factory.get_all_channels().unwrap().is_empty());
+    match factory.create_channel(&[], &[]) {
+        Err(UnsupportedAdminOrUnsupportedQoSError::System(error)) => {
+            assert_eq!(error.kind(), SystemExceptionKind::NoPermission);
+        }
+        other => panic!("{other:?}"),
+    }
+    client.shutdown().unwrap();
 }
 
 #[test]
