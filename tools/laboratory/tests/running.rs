@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use spandrel_laboratory::{Folder, Inventory, State};
+use spandrel_laboratory::{Folder, Inventory, Point, State};
 
-use crate::support::{check_code, copy_of_results, lab, results, stderr, stdout, text};
+use crate::support::{check_code, copy_of_results, expects_links, lab, results, stderr, stdout, text};
 
 #[test]
 fn every_row_that_runs_has_figures_of_its_short_form() {
@@ -16,6 +16,12 @@ fn every_row_that_runs_has_figures_of_its_short_form() {
     assert!(runs.len() >= 45, "{}", runs.len());
     for row in runs {
         let points = row.short_points();
+        let is_link = |point: &Point| point.is_at("atm") || point.is_at("ethernet");
+        let is_possible = |point: &&Point| expects_links() || !is_link(point) || folder.result(point).is_some();
+        let points: Vec<&Point> = points.iter().filter(is_possible).collect();
+        if points.is_empty() {
+            continue;
+        }
         let results: Vec<_> = points.iter().map(|point| folder.result(point).expect(&row.name)).collect();
         let shown = results.iter().flat_map(|result| &result.series).filter(|series| row.shows(&series.name));
         // Peers may be absent; the reason is there then.

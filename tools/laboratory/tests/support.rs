@@ -33,10 +33,22 @@ pub(crate) fn results() -> &'static Path {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("results");
         let output = lab(&["run", "all", "--short", "--out", text(&folder)]);
-        check_code(&output, 0);
+        // Links between network namespaces need root; where they are expected, their failure is one.
+        let lines = stdout(&output);
+        let mut failures = lines.lines().filter(|line| line.starts_with("failed: "));
+        let is_link =
+            |line: &str| line.contains(": the link between network namespaces (it needs root, ip and tc) failed: ");
+        if expects_links() || !failures.all(is_link) {
+            check_code(&output, 0);
+        }
         (root, folder)
     });
     folder
+}
+
+/// Whether links between network namespaces can be set up in any case.
+pub(crate) fn expects_links() -> bool {
+    std::env::var_os("SPANDREL_EXPECTS_NETNS").is_some()
 }
 
 /// A copy of the shared results, to change them.
