@@ -10,6 +10,9 @@ use spandrel_test_support::{ChildProcess, this_program};
 /// The system calls that write to a socket.
 pub const SENDS: &str = "sendto,sendmsg,writev";
 
+/// The system calls that read from a socket.
+pub const RECEIVES: &str = "recvfrom,recvmsg";
+
 /// Counts these system calls (names with commas) of a process that runs one test of this program with an environment
 /// variable.
 ///

@@ -1,4 +1,4 @@
-//! The writes of a client with many calls in flight on one connection.
+//! The writes and reads of a client, and of its server, with many calls in flight on one connection.
 
 use std::{
     env,
@@ -6,15 +6,17 @@ use std::{
     io::Write as _,
     pin::Pin,
     task::{Context, Poll},
+    thread,
 };
 
 use spandrel::Orb;
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{ReplyStatus, begin_reply};
 use spandrel_orb_tests::{
+    Server,
     probe::Target,
     support::{block_on, fake_server, read_message},
-    system_calls::{self, SENDS},
+    system_calls::{self, RECEIVES, SENDS},
 };
 
 /// The environment variable with the reference, for the client that is counted.
@@ -79,4 +81,55 @@ fn many_calls_in_flight_share_writes() {
     assert_eq!(writes(1), u32::from(ROUNDS), "a call alone is written at once");
     let per_call = f64::from(writes(IN_FLIGHT)) / (IN_FLIGHT as f64 * f64::from(ROUNDS));
     assert!(per_call < 0.2, "{per_call} writes for each call");
+}
+
+/// The environment variable with the calls in flight, for the client and server that are counted together.
+const BOTH_SIDES: &str = "SPANDREL_BOTH_SIDES_IN_FLIGHT";
+
+/// If this process is one that is counted: a client with one connection to a server, and the calls in flight.
+fn counted() -> Option<(Server, Target, usize)> {
+    let in_flight = env::var(BOTH_SIDES).ok()?.parse().unwrap();
+    let server = Server::start();
+    let target = server.client_with(Orb::builder().connections_per_peer(1));
+    Some((server, target, in_flight))
+}
+
+/// Counts the system calls of both sides for each call, until there are at most so many. On a busy machine the server finds
+/// some operations slow, and sends their replies by themselves.
+#[track_caller]
+fn expect_of_both_sides(test: &str, names: &str, in_flight: usize, most: f64) {
+    let count = |in_flight: usize| {
+        let test = format!("calls_in_flight::{test}");
+        let counted = system_calls::count(&test, names, (BOTH_SIDES, &in_flight.to_string()));
+        f64::from(counted) / (in_flight as f64 * f64::from(ROUNDS))
+    };
+    let alone = count(1);
+    assert!(alone >= 2.0, "{alone} of {names} for a call by itself");
+    let mut counts = Vec::new();
+    while counts.last().is_none_or(|count| *count > most) {
+        assert!(counts.len() < 5, "{counts:?} of {names} for each call, and {alone} for one by itself");
+        counts.push(count(in_flight));
+    }
+}
+
+#[test]
+fn both_sides_share_writes_and_reads() {
+    if let Some((_server, target, in_flight)) = counted() {
+        return call(&target, in_flight);
+    }
+    for names in [SENDS, RECEIVES] {
+        expect_of_both_sides("both_sides_share_writes_and_reads", names, IN_FLIGHT, 0.3);
+    }
+}
+
+#[test]
+fn threads_on_one_connection_share_writes_and_reads() {
+    if let Some((_server, target, threads)) = counted() {
+        let call = || (0..ROUNDS).for_each(|_| assert_eq!(target.add(1, 2).unwrap(), 3));
+        return thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(call))));
+    }
+    // System calls take long when they are counted, so that further threads begin during each write.
+    for names in [SENDS, RECEIVES] {
+        expect_of_both_sides("threads_on_one_connection_share_writes_and_reads", names, 32, 1.2);
+    }
 }
