@@ -1,16 +1,21 @@
 //! Declared times of requests in thread pools.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use spandrel_giop::SystemExceptionKind;
+use spandrel_giop::{SystemException, SystemExceptionKind};
+use spandrel_orb::interception::{Interceptor, Interruption, ServerRequestInfo, ServerRequestInterceptor};
+use spandrel_orb::{Orb, Policy};
+use spandrel_poa::{Poa, Servant};
+use spandrel_server::{Replied, ServerCall};
 use spandrel_sync::Arc;
 use spandrel_test_support::wait_until;
 
+use crate::policies::{PriorityModel, PriorityModelPolicy, ThreadpoolPolicy};
 use crate::{
-    BoxedJob, ExecutionTimes, LaneSettings, LinearMapping, Overrun, OverrunAction, PoolSettings, Priority, Scheduling,
-    SchedulingClass, ThreadPool, Work,
+    BoxedJob, ExecutionTimes, LaneSettings, LinearMapping, Overrun, OverrunAction, PoolSettings, Priority,
+    RtPoaBuilder, RtServerOrb, Scheduling, SchedulingClass, ThreadPool, Work,
 };
 
 const LONG: Duration = Duration::from_secs(60);
@@ -166,4 +171,62 @@ fn a_servant_that_spins_is_demoted_and_the_lower_lane_keeps_its_deadlines() {
     }
     // The shortest of five: other programs may have both processors for longer.
     assert!(shortest <= DEMOTION, "demoted {shortest:?} after the end of its time");
+}
+
+/// Records the ending points of requests.
+#[derive(Clone, Default)]
+struct Endings(Arc<Mutex<Vec<&'static str>>>);
+
+impl Interceptor for Endings {}
+
+impl ServerRequestInterceptor for Endings {
+    fn send_reply(&self, _: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
+        self.0.lock().unwrap().push("send_reply");
+        Ok(())
+    }
+
+    fn send_exception(&self, _: &mut ServerRequestInfo<'_>) -> Result<(), Interruption> {
+        self.0.lock().unwrap().push("send_exception");
+        Ok(())
+    }
+}
+
+/// A servant that waits in `_is_a`.
+struct Slow(Mutex<mpsc::Receiver<()>>);
+
+impl Servant for Slow {
+    fn repository_id(&self) -> &str {
+        "IDL:Slow:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        self.0.lock().unwrap().recv_timeout(LONG).is_ok()
+    }
+
+    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        call.implicit(self)
+    }
+}
+
+#[test]
+fn a_collocated_caller_gets_the_timeout_at_once_and_interceptors_see_the_outcome_of_the_servant() {
+    let endings = Endings::default();
+    let orb = Orb::builder().server_request_interceptor(endings.clone()).unwrap().build().unwrap();
+    let rt_orb = RtServerOrb::new(scheduling(SchedulingClass::Unchanged));
+    let times =
+        ExecutionTimes::new(OverrunAction::Cancel).all_lanes(Duration::from_millis(10)).observer(|_: &Overrun| {});
+    let pool = rt_orb.create(PoolSettings { execution_times: Some(times), ..lanes() }).unwrap();
+    let model = PriorityModelPolicy { model: PriorityModel::ClientPropagated, server_priority: priority(0) };
+    let policies: [Policy; 2] = [model.into(), ThreadpoolPolicy(pool).into()];
+    let poa = Poa::root(&orb).unwrap().child("slow").real_time(&rt_orb, policies).unwrap().create().unwrap();
+    let (end, ended) = mpsc::channel();
+    let id = poa.activate_object(Arc::new(Slow(Mutex::new(ended)))).unwrap();
+    let object = poa.id_to_reference(&id).unwrap();
+    let exception = object.is_a("IDL:Other:1.0").unwrap_err();
+    assert_eq!(exception.kind(), SystemExceptionKind::Timeout);
+    assert!(endings.0.lock().unwrap().is_empty(), "the servant runs still");
+    end.send(()).unwrap();
+    wait_until("the end of the servant", || !endings.0.lock().unwrap().is_empty());
+    assert_eq!(*endings.0.lock().unwrap(), ["send_reply"]);
+    orb.shutdown().unwrap();
 }
