@@ -101,6 +101,8 @@ enum Task {
     PublicApi {
         /// The older revision, such as a tag or `main`
         revision: String,
+        /// Compare these packages alone
+        packages: Vec<String>,
     },
     /// Build the release archive of this platform: programs, man pages, completions, licenses
     Dist,
@@ -145,7 +147,7 @@ fn run(task: Task) -> Result<()> {
         Task::Book => book::run(),
         Task::Package { verify: true } => package::verify(),
         Task::Package { verify: false } => package::run(),
-        Task::PublicApi { revision } => public_api::run(&revision),
+        Task::PublicApi { revision, packages } => public_api::run(&revision, &strs(&packages)),
         Task::Dist => dist::run(),
         Task::Full { again, steps } => full::run(&strs(&steps), again),
         Task::Peers(words) if peers::COMMANDS.contains(&&*words[0]) => peers::run(&strs(&words)),

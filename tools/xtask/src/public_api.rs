@@ -1,4 +1,4 @@
-//! `cargo xtask public-api REVISION`: the public items of the crates that programs name, compared with an older revision.
+//! `cargo xtask public-api REVISION [PACKAGE…]`: the public items of the crates that programs name, compared with an older revision.
 //!
 //! `cargo-public-api` lists them from the JSON of rustdoc, with all features. The older sources are a worktree of Git
 //! below `target/public-api`. `CHANGELOG.md` says how a program is changed where a line is removed.
@@ -16,7 +16,7 @@ use crate::workspace;
 const TOOL_VERSION: &str = "0.52.0";
 
 /// The facade, the crates whose items it has, and those that the book adds to a package.
-const CRATES: [&str; 21] = [
+const CRATES: [&str; 23] = [
     "spandrel",
     "spandrel-build",
     "spandrel-orb",
@@ -28,6 +28,8 @@ const CRATES: [&str; 21] = [
     "spandrel-ssliop",
     "spandrel-authorization",
     "spandrel-cos",
+    "spandrel-rt",
+    "spandrel-bulk",
     "spandrel-ipc",
     "spandrel-reactor",
     "spandrel-sync",
@@ -64,8 +66,12 @@ const SILENT_TRAITS: [&str; 5] = [
     "core::panic::unwind_safe::UnwindSafe",
 ];
 
-/// Prints the lines in which the listings of the sources differ from those of a revision.
-pub(crate) fn run(revision: &str) -> Result<()> {
+/// Prints the lines in which the listings of the sources differ from those of a revision: of these packages, or of all.
+pub(crate) fn run(revision: &str, packages: &[&str]) -> Result<()> {
+    if let Some(unknown) = packages.iter().find(|name| !CRATES.contains(name)) {
+        bail!("`{unknown}` is none of {}", CRATES.join(", "));
+    }
+    let packages = if packages.is_empty() { &CRATES[..] } else { packages };
     let tool = workspace::cargo_tool("cargo-public-api", TOOL_VERSION, &[])?;
     let before = workspace::target().join("public-api/before");
     let root = workspace::root();
@@ -77,13 +83,31 @@ pub(crate) fn run(revision: &str) -> Result<()> {
     // The worktree of a run that was interrupted.
     let _ = git().args(["worktree", "remove", "--force"]).arg(&before).output();
     workspace::run(git().args(["worktree", "add", "--force", "--detach"]).arg(&before).arg(revision))?;
-    for name in CRATES {
+    let older = members(&before)?;
+    for &name in packages {
+        if !older.contains(name) {
+            println!("{name}: a crate that {revision} does not have");
+            continue;
+        }
         let (old, new) = (list(&tool, name, &before)?, list(&tool, name, &root)?);
         if let Some(report) = difference(&concise(&old), &concise(&new)) {
             println!("{name}: {report}");
         }
     }
     workspace::run(git().args(["worktree", "remove", "--force"]).arg(&before))
+}
+
+/// The names of the packages of the workspace in a folder.
+fn members(folder: &Path) -> Result<BTreeSet<String>> {
+    let mut command = Command::new(workspace::cargo_program());
+    command.args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(folder);
+    let output = command.output().context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("cargo metadata failed in {}:\n{}", folder.display(), String::from_utf8_lossy(&output.stderr));
+    }
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    Ok(packages.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect())
 }
 
 /// The output of the tool for a crate of the sources in a folder.
