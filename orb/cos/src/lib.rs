@@ -36,8 +36,6 @@ pub mod activation;
 mod generated;
 pub mod name;
 mod naming_client;
-#[cfg(feature = "trading")]
-pub mod offer_text;
 #[cfg(feature = "interface-repository")]
 pub mod repository;
 
@@ -51,5 +49,5 @@ include!("cos_notification.rs");
 #[cfg(feature = "property")]
 include!("cos_property_service.rs");
 #[cfg(feature = "trading")]
-include!("cos_trading.rs");
+include!("trading_stubs.rs");
 include!("implementation_repository.rs");

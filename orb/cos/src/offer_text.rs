@@ -9,6 +9,11 @@ use crate::cos_trading::{Lookup, Property, register::ExportError};
 use crate::cos_trading_repos::ServiceTypeRepository;
 use crate::cos_trading_repos::service_type_repository::FullyDescribeTypeError;
 
+/// The name of a trader as an initial reference.
+const INITIAL_REFERENCE: &str = "TradingService";
+/// The trader where no initial reference names one.
+const DEFAULT_TRADER: &str = "corbaloc::127.0.0.1:2811/TradingService";
+
 /// The reason why a text is no value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -103,6 +108,19 @@ pub fn property_from_text(orb: &Orb, text: &str, types: &[(String, TypeCode)]) -
         None => PropertyTextError::Undeclared { name: name.to_owned(), source },
     })?;
     Ok(Property { name: name.to_owned(), value })
+}
+
+/// The trader of the initial reference `TradingService`, or else that of this machine at its default port. No call is made.
+///
+/// # Errors
+/// BAD_PARAM for a reference that cannot be read.
+pub fn default_trader(orb: &Orb) -> Result<Lookup, SystemException> {
+    let object = if orb.has_initial_reference(INITIAL_REFERENCE) {
+        orb.resolve_initial_references(INITIAL_REFERENCE)?
+    } else {
+        orb.string_to_object(DEFAULT_TRADER)?
+    };
+    Ok(object.unchecked_narrow())
 }
 
 /// An offer that was read from text, and is not exported yet.

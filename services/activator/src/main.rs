@@ -13,17 +13,13 @@ use spandrel::services::activation::{self, IMPL_REPO_SERVICE};
 use spandrel::services::implementation_repository::{
     ActivationMode, Administration, ServerInformation, ServerState, StartupOptions,
 };
-use spandrel::services::offer_text::TextOffer;
+use spandrel::services::offer_text::{TextOffer, default_trader};
 use spandrel_activator::{ActivatorArgs, STORE_FILE, check_store};
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_store::{BackupCommand, Service};
 
 /// The port of the implementation repository as a process of its own.
 const PORT: u16 = 2810;
-/// The initial reference of a trader.
-const TRADER: &str = "TradingService";
-/// The trader where no initial reference names one.
-const DEFAULT_TRADER: &str = "corbaloc::127.0.0.1:2811/TradingService";
 /// The time between two questions for the state of a server.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -250,14 +246,9 @@ fn administer(repository: &Administration, command: &AdministrationCommand) -> a
 fn add_with_offer(repository: &ObjectRef, name: &str, options: &Options, offer: &[String]) -> anyhow::Result<()> {
     let [service_type, key, properties @ ..] = offer else { bail!("an offer has a service type and a key") };
     let object = activation::bind_at(repository, name, key)?;
-    let orb = repository.orb();
-    let lookup = if orb.has_initial_reference(TRADER) {
-        orb.resolve_initial_references(TRADER)?
-    } else {
-        orb.string_to_object(DEFAULT_TRADER)?
-    };
+    let lookup = default_trader(repository.orb())?;
     let failed = || format!("cannot offer its object `{}` as `{}`", escape(key), escape(service_type));
-    let offer = TextOffer::read(&lookup.unchecked_narrow(), service_type, properties).with_context(failed)?;
+    let offer = TextOffer::read(&lookup, service_type, properties).with_context(failed)?;
     Administration::unchecked_narrow(repository).register_server(name, &options.startup())?;
     let id = offer.export(&object).with_context(|| format!("{}; it is registered", failed()))?;
     Ok(output::print(&format!("{}\n", escape(&id)))?)

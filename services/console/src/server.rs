@@ -268,7 +268,7 @@ async fn search_names(
 
 #[derive(Deserialize)]
 struct OffersQuery {
-    /// The service type.
+    /// The service type, whose subtypes count as well.
     #[serde(rename = "type")]
     service_type: String,
     #[serde(default)]

@@ -174,11 +174,11 @@ impl LocalPropertySet {
             return Ok(Some(outcome));
         };
         drop(state);
-        let made = journal.commit(change);
-        if let (Ok(false) | Err(_), Some((budget, _))) = (&made, &self.0.budget) {
+        let committed = journal.commit(change);
+        if let (Ok(false) | Err(_), Some((budget, _))) = (&committed, &self.0.budget) {
             _ = budget.charge(after, before, usize::MAX);
         }
-        let is_made = made.map_err(SystemException::from)?;
+        let is_made = committed.map_err(SystemException::from)?;
         Ok(is_made.then_some(outcome))
     }
 

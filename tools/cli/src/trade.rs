@@ -9,7 +9,6 @@ mod types;
 mod values;
 
 pub(crate) use table::Table;
-pub(crate) use trader::default_lookup;
 pub(crate) use values::{read_value, text as value_text};
 
 const EXAMPLES: &str = "\

@@ -3,14 +3,13 @@
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::net::error::escape;
 use spandrel::services::cos_naming::{NamingContext, naming_context};
-use spandrel::services::offer_text::TextOffer;
+use spandrel::services::offer_text::{TextOffer, default_trader};
 
 use super::Place;
 use crate::client_args::ClientArgs;
 use crate::common;
 use crate::json::JsonObject;
 use crate::orb_args::reference_text;
-use crate::trade::default_lookup;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,7 +68,9 @@ impl Args {
         };
         // It is read before anything is changed.
         let offer = self.offer.split_first().map(|(service_type, properties)| {
-            let offer = default_lookup(&orb).and_then(|lookup| Ok(TextOffer::read(&lookup, service_type, properties)?));
+            let offer = default_trader(&orb)
+                .map_err(anyhow::Error::from)
+                .and_then(|lookup| Ok(TextOffer::read(&lookup, service_type, properties)?));
             offer.with_context(|| format!("cannot offer `{}` as `{}`", place.path, escape(service_type)))
         });
         let offer = offer.transpose()?;

@@ -5,16 +5,13 @@ use spandrel::Orb;
 use spandrel::net::sync::time::Deadline;
 use spandrel::services::cos_trading::{Link, Lookup, Proxy, Register};
 use spandrel::services::cos_trading_repos::ServiceTypeRepository;
+use spandrel::services::offer_text::default_trader;
 use spandrel::types::Interface;
 use spandrel::{ObjectRef, SystemException};
 
 use crate::client_args::{ClientArgs, bound};
 use crate::json::JsonObject;
 use crate::naming;
-
-/// The trader where none is given.
-const TRADER: &str = "corbaloc::127.0.0.1:2811/TradingService";
-const INITIAL_REFERENCE: &str = "TradingService";
 
 /// The options of all subcommands.
 #[derive(Debug, clap::Args)]
@@ -49,21 +46,13 @@ impl TraderArgs {
         let (orb, deadline) = (self.client.orb()?, self.client.deadline());
         let lookup = match &self.at {
             Some(text) => naming::object(&orb, text)?,
-            None => default_lookup(&orb)?.as_object().clone(),
+            None => {
+                let lookup = default_trader(&orb).context("cannot use the given initial reference `TradingService`");
+                lookup?.as_object().clone()
+            }
         };
         Ok(Trader { orb, lookup: lookup.unchecked_narrow(), deadline })
     }
-}
-
-/// The trader of the options of the ORB, or else of this machine.
-pub(crate) fn default_lookup(orb: &Orb) -> anyhow::Result<Lookup> {
-    let lookup = if orb.has_initial_reference(INITIAL_REFERENCE) {
-        orb.resolve_initial_references(INITIAL_REFERENCE)
-            .context("cannot use the given initial reference `TradingService`")?
-    } else {
-        orb.string_to_object(TRADER)?
-    };
-    Ok(lookup.unchecked_narrow())
 }
 
 /// A trader, with one time limit for all calls of a command.

@@ -139,8 +139,8 @@ impl Results {
     /// The octets of a service's stubs or skeletons, if they were measured.
     #[must_use]
     pub fn service_size(&self, name: &str, engine: Engine, side: Side, optimisation: Optimisation) -> Option<u64> {
-        let wanted = (name, engine, side, optimisation);
-        let service = self.services.iter().find(|it| (&*it.service, it.engine, it.side, it.optimisation) == wanted);
+        let build = (name, engine, side, optimisation);
+        let service = self.services.iter().find(|it| (&*it.service, it.engine, it.side, it.optimisation) == build);
         service.map(|service| service.sizes.total())
     }
 
