@@ -1,6 +1,6 @@
 //! The components of events, as constraints name them (Notification Service 1.1, 2.4).
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::time::SystemTime;
 
 use spandrel::policy::UtcT;
@@ -33,16 +33,20 @@ impl<'e> From<&'e Content> for Filterable<'e> {
 pub(crate) struct Components<'e> {
     event: Filterable<'e>,
     reads: Cell<usize>,
+    /// The structured event as a value of its IDL type, for names that need one.
+    whole: OnceCell<Option<Any>>,
 }
 
 impl<'e> Components<'e> {
     pub(crate) fn new(event: Filterable<'e>, reads: usize) -> Self {
-        Self { event, reads: Cell::new(reads) }
+        Self { event, reads: Cell::new(reads), whole: OnceCell::new() }
     }
 
     fn charge(&self, octets: usize) -> Option<()> {
-        self.reads.set(self.reads.get().checked_sub(octets)?);
-        Some(())
+        let rest = self.reads.get().checked_sub(octets);
+        // Beyond the bound, no further component is read.
+        self.reads.set(rest.unwrap_or_default());
+        rest.map(drop)
     }
 
     /// The component, with all its parts.
@@ -111,7 +115,10 @@ impl<'e> Components<'e> {
                 self.walk(event.remainder_of_body.clone(), rest).map(Component::Any)
             }
             // Positions, indices and types: the event as a value of its IDL type.
-            parts => self.walk(Any::new(event).ok()?, parts).map(Component::Any),
+            parts => {
+                let whole = self.whole.get_or_init(|| Any::new(event).ok()).clone()?;
+                self.walk(whole, parts).map(Component::Any)
+            }
         }
     }
 
@@ -122,12 +129,21 @@ impl<'e> Components<'e> {
 
     /// The component of a value; each step is charged with the octets of the value.
     fn walk(&self, value: Any, parts: &[ComponentPart<'_>]) -> Option<Any> {
-        let mut value = unwrapped(value)?;
+        let mut value = self.unwrapped(value)?;
         for part in parts {
             // Elements are read one by one, each into memory of its own.
             let cost = if matches!(part, ComponentPart::Element(_) | ComponentPart::Named(_)) { 4 } else { 1 };
             self.charge(value.value().remaining().max(1).saturating_mul(cost))?;
-            value = unwrapped(step(&value, part)?)?;
+            value = self.unwrapped(step(&value, part)?)?;
+        }
+        Some(value)
+    }
+
+    /// The value in nested `any`s; each level is charged with its octets.
+    fn unwrapped(&self, mut value: Any) -> Option<Any> {
+        while value.type_code().without_aliases().kind() == TcKind::Any {
+            self.charge(value.value().remaining())?;
+            value = value.extract::<Any>().ok()?;
         }
         Some(value)
     }
@@ -162,15 +178,6 @@ impl Properties for Components<'_> {
         let (type_code, Some(union)) = (value.type_code().without_aliases(), union(&value)) else { return false };
         union.selected.is_some() && type_code.default_index().ok().flatten() == union.selected
     }
-}
-
-/// The value in nested `any`s.
-fn unwrapped(mut value: Any) -> Option<Any> {
-    // Each level takes octets of the event.
-    while value.type_code().without_aliases().kind() == TcKind::Any {
-        value = value.extract::<Any>().ok()?;
-    }
-    Some(value)
 }
 
 fn leaf(value: &Any) -> Option<Value<'static>> {

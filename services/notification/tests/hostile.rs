@@ -88,11 +88,19 @@ fn the_evaluation_of_filters_is_bounded() {
     costly.add_filter(Some(&served.filter(&channel, &[&sum]))).unwrap();
     reading.add_filter(Some(&served.filter(&channel, &["$.remainder_of_body[20000] == 1 or $level == 1"]))).unwrap();
     cheap.add_filter(Some(&served.filter(&channel, &["$level == 1"]))).unwrap();
+    let nested = pulling(&channel);
+    let names = vec!["exist $nested.a"; 200].join(" or ");
+    nested.add_filter(Some(&served.filter(&channel, &[&format!("{names} or $level == 1")]))).unwrap();
     let mut large = event("large", 1);
+    let inner = Any::new(Any::new(Any::new("x".repeat(1_000)).unwrap()).unwrap()).unwrap();
+    large
+        .filterable_data
+        .push(spandrel::services::cos_notification::Property { name: "nested".to_owned(), value: inner });
     large.remainder_of_body = Any::new(vec![1_i32; 30_000]).unwrap();
     supplier(&channel).push_structured_event(&large).unwrap();
     assert!(pulled(&costly).is_empty());
     assert!(pulled(&reading).is_empty());
+    assert!(pulled(&nested).is_empty(), "nested values are read at a charge");
     assert_eq!(pulled(&cheap), ["large"]);
 }
 
