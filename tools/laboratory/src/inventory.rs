@@ -371,7 +371,7 @@ impl Measure {
                     .map_or_else(|| first(servants), |one| vec![one]),
                 algorithms: algorithms.clone(),
                 calls: first(calls),
-                cases: last(cases),
+                cases: first(cases),
             },
             Self::Marshaling { types, sizes } => Self::Marshaling { types: last(types), sizes: first(sizes) },
             Self::Lookups { objects, operations, algorithms } => {
