@@ -17,6 +17,8 @@ use crate::series::{Measured, Series, Unit};
 const LIMIT_SECONDS: u64 = 120;
 /// Octets of a flood (paper 001, 3.3).
 const FLOOD_OCTETS: u64 = 64 << 20;
+/// Calls of each kind in the trial that finds the number of calls.
+const TRIAL_CALLS: u32 = 100;
 /// The time after which no further round of calls to servants begins: to static ones, and to dynamic ones.
 const BUDGET_OF_SERVANTS: Duration = Duration::from_secs(10);
 /// The time after which no further round of calls beside sockets begins.
@@ -59,6 +61,10 @@ pub(super) fn of_servants(
         limit_seconds: LIMIT_SECONDS,
         budget_seconds: Some(BUDGET_OF_SERVANTS.as_secs()),
     };
+    let planned = settings.most_calls;
+    let settings = if is_full { within_budget(settings)? } else { settings };
+    let fewer_calls = (settings.most_calls < planned)
+        .then(|| format!("{} calls of each kind in a round in place of {planned}", settings.most_calls));
     let results = scalability::run(&settings, &launch)?;
     let mut measured = Measured::default();
     for contender in &settings.contenders {
@@ -96,11 +102,31 @@ pub(super) fn of_servants(
         results.measured.iter().filter(own).count()
     };
     let fewest = settings.styles.iter().map(rounds_done).min().unwrap_or(0);
-    measured.cut = cut_rounds(fewest, rounds, BUDGET_OF_SERVANTS);
+    let fewer_rounds = cut_rounds(fewest, rounds, BUDGET_OF_SERVANTS);
+    let remarks: Vec<String> = fewer_calls.into_iter().chain(fewer_rounds).collect();
+    measured.cut = (!remarks.is_empty()).then(|| remarks.join(", "));
     if form == Form::Short {
         measured.absent.push(("jacorb".to_owned(), "its start is too slow for the short form".to_owned()));
     }
     Ok(measured)
+}
+
+/// The settings with as many calls as fit into the time, by a trial with a hundred of each kind.
+fn within_budget(settings: scalability::Settings) -> Result<scalability::Settings, LabError> {
+    let trial = scalability::Settings {
+        calls_per_round: TRIAL_CALLS,
+        most_calls: TRIAL_CALLS,
+        rounds: 1,
+        budget_seconds: None,
+        ..settings.clone()
+    };
+    let trial = scalability::run(&trial, &launch)?;
+    let seconds_per_call: f64 =
+        trial.measured.iter().map(|run| run.times.seconds / run.times.calls.max(1) as f64).sum();
+    let affordable = BUDGET_OF_SERVANTS.as_secs_f64() / f64::from(settings.rounds) / seconds_per_call.max(1e-9);
+    let calls = |planned: u32| planned.min((affordable as u32).max(TRIAL_CALLS));
+    let (calls_per_round, most_calls) = (calls(settings.calls_per_round), calls(settings.most_calls));
+    Ok(scalability::Settings { calls_per_round, most_calls, ..settings })
 }
 
 /// Two-way calls to one object, and as many octets over plain sockets.
