@@ -31,8 +31,8 @@ pub struct AppendedRequests {
     octets: Vec<u8>,
     appended: Vec<Extent>,
     /// The requests that are being written, by the thread of this one.
-    taken: Vec<Extent>,
-    taken_by: Option<u32>,
+    in_write: Vec<Extent>,
+    write_owner: Option<u32>,
     /// Requests that were written in part and never will be written to their end.
     lost: Vec<u32>,
 }
@@ -91,7 +91,7 @@ impl AppendedRequests {
     /// The next step for a request.
     #[inline]
     pub fn turn(&mut self, request_id: u32) -> WriteTurn {
-        if self.appended.is_empty() && self.taken.is_empty() && self.lost.is_empty() {
+        if self.appended.is_empty() && self.in_write.is_empty() && self.lost.is_empty() {
             return WriteTurn::Written;
         }
         self.turn_with_others(request_id)
@@ -102,7 +102,7 @@ impl AppendedRequests {
             self.lost.swap_remove(at);
             return WriteTurn::Lost;
         }
-        if has(&self.taken, request_id) {
+        if has(&self.in_write, request_id) {
             return WriteTurn::BeingWritten;
         }
         if !has(&self.appended, request_id) {
@@ -122,16 +122,16 @@ impl AppendedRequests {
     pub fn is_written(&self, request_id: u32) -> bool {
         !self.writers.contains(&Some(request_id))
             && !has(&self.appended, request_id)
-            && !has(&self.taken, request_id)
+            && !has(&self.in_write, request_id)
             && !self.lost.contains(&request_id)
     }
 
     /// Takes the appended requests to be written by a thread that has a writer role and the write lock, without its own.
     pub fn take(&mut self, request_id: u32) -> Vec<u8> {
         debug_assert!(self.writers.contains(&Some(request_id)), "it has a writer role");
-        debug_assert!(self.taken.is_empty(), "nothing is written after a write that has failed");
-        self.taken_by = Some(request_id);
-        self.taken = mem::take(&mut self.appended);
+        debug_assert!(self.in_write.is_empty(), "nothing is written after a write that has failed");
+        self.write_owner = Some(request_id);
+        self.in_write = mem::take(&mut self.appended);
         mem::take(&mut self.octets)
     }
 
@@ -141,14 +141,14 @@ impl AppendedRequests {
     pub fn settle(&mut self, octets: &[u8], written: usize) -> Option<Range<usize>> {
         let (mut rest, mut again, mut again_octets) = (None, Vec::new(), Vec::new());
         let mut begin = 0;
-        for extent in mem::take(&mut self.taken) {
+        for extent in mem::take(&mut self.in_write) {
             let range = mem::replace(&mut begin, extent.end)..extent.end;
             if range.end <= written {
                 continue;
             }
             if range.start < written {
                 rest = Some(written..range.end);
-                self.taken.push(extent);
+                self.in_write.push(extent);
             } else if extent.request_id.is_some() {
                 again_octets.extend_from_slice(&octets[range]);
                 again.push(Extent { end: again_octets.len(), ..extent });
@@ -176,11 +176,11 @@ impl AppendedRequests {
     pub fn end(&mut self, request_id: u32) -> bool {
         let Some(writer) = self.writers.iter_mut().find(|writer| **writer == Some(request_id)) else { return false };
         *writer = None;
-        if self.appended.is_empty() && self.taken.is_empty() && self.lost.is_empty() {
+        if self.appended.is_empty() && self.in_write.is_empty() && self.lost.is_empty() {
             return false;
         }
-        if self.taken_by == Some(request_id) {
-            self.lost.extend(self.taken.drain(..).filter_map(|extent| extent.request_id));
+        if self.write_owner == Some(request_id) {
+            self.lost.extend(self.in_write.drain(..).filter_map(|extent| extent.request_id));
         }
         true
     }
@@ -189,8 +189,8 @@ impl AppendedRequests {
     /// written, or may have been.
     pub fn remove(&mut self, request_id: u32) -> bool {
         // The octets of one that is being written remain.
-        let taken = self.taken.iter_mut().find(|extent| extent.request_id == Some(request_id));
-        taken.into_iter().for_each(|extent| extent.request_id = None);
+        let abandoned = self.in_write.iter_mut().find(|extent| extent.request_id == Some(request_id));
+        abandoned.into_iter().for_each(|extent| extent.request_id = None);
         let others = self.lost.len();
         self.lost.retain(|lost| *lost != request_id);
         self.lost.len() < others || self.remove_appended(request_id)
@@ -207,8 +207,8 @@ impl AppendedRequests {
     }
 
     /// The requests that are being written.
-    pub fn taken(&self) -> impl Iterator<Item = u32> {
-        self.taken.iter().filter_map(|extent| extent.request_id)
+    pub fn in_write(&self) -> impl Iterator<Item = u32> {
+        self.in_write.iter().filter_map(|extent| extent.request_id)
     }
 
     /// The request whose thread is to take a writer role, if no other thread will write it.

@@ -98,7 +98,7 @@ impl ClientConnection {
         let mut pending = self.pending.lock();
         let PendingCalls { appended, half, .. } = &mut *pending;
         let octets = appended.take(request_id);
-        appended.taken().for_each(|id| half.set_written(id, Written::Whole));
+        appended.in_write().for_each(|id| half.set_written(id, Written::Whole));
         self.has_appended.store(false, Ordering::Relaxed);
         octets
     }
