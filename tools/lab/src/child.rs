@@ -65,7 +65,7 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
         ChildKind::InFlightClient { reference } => bench::call_in_flight(reference),
         #[cfg(target_os = "linux")]
         ChildKind::PrioritiesServer { contender, path, work_micros, spin_millis } => bench::serve_priorities(
-            *contender,
+            contender.parse()?,
             path.as_deref(),
             work_micros.map(|micros| Duration::from_micros(micros.into())),
             Duration::from_millis(*spin_millis),

@@ -5,8 +5,6 @@ use std::process::Command;
 
 use clap::Subcommand;
 
-#[cfg(target_os = "linux")]
-use crate::bench::rt::Contender;
 use crate::child;
 #[cfg(target_os = "linux")]
 use crate::peer::EchoServer;
@@ -62,7 +60,7 @@ enum Kind {
     /// Serve one object with requests of several priorities
     #[cfg(target_os = "linux")]
     PrioritiesServer {
-        contender: Contender,
+        contender: String,
         /// Processor time of an upcall of high and of low priority in microseconds
         #[arg(num_args = 2)]
         work: Vec<u32>,
@@ -134,7 +132,7 @@ pub fn launch(role: &ChildRole) -> Command {
         ChildKind::PrioritiesServer { contender, path, work_micros: [high, low], spin_millis } => {
             command.args(["priorities-server", "--spin", &spin_millis.to_string()]);
             command.args(path.iter().flat_map(|path| ["--path", path]));
-            command.args([contender.name(), &high.to_string(), &low.to_string()])
+            command.args([contender, &high.to_string(), &low.to_string()])
         }
         #[cfg(target_os = "linux")]
         ChildKind::Echo(server) => command.args(["echo", server.name()]),

@@ -7,7 +7,6 @@ use std::time::Duration;
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::Arc;
 
-use super::settings::LaneSettings;
 use crate::Priority;
 
 /// The consequence for a request that exceeds its time. Each one includes those above it.
@@ -84,12 +83,12 @@ impl ExecutionTimes {
     }
 
     /// Checks the times against the lanes of a pool: BAD_PARAM for a time of zero, and for a lane that does not exist.
-    pub(super) fn check(&self, lanes: &[LaneSettings]) -> Result<(), SystemException> {
+    pub(super) fn check(&self, has_lane: impl Fn(Priority) -> bool) -> Result<(), SystemException> {
         let wrong = |text: String| Err(SystemException::bad_param(0, CompletionStatus::No).with_detail(text));
         if self.all_lanes.iter().chain(self.by_lane.values()).any(Duration::is_zero) {
             return wrong("a request may not be declared to take no time".to_owned());
         }
-        match self.by_lane.keys().find(|priority| lanes.iter().all(|lane| lane.priority != **priority)) {
+        match self.by_lane.keys().find(|priority| !has_lane(**priority)) {
             Some(priority) => wrong(format!("no lane has the priority {priority}, for which a time is declared")),
             None => Ok(()),
         }

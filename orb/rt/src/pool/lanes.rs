@@ -11,8 +11,7 @@ use spandrel_sync::time::Instant;
 
 use super::clients::WaitingClients;
 use super::settings::{LaneStatistics, PoolSettings};
-use super::watch::WatchedRequest;
-use super::work::{RefusalReason, Work};
+use super::work::{RefusalReason, WatchedRequest, Work};
 use crate::Priority;
 
 /// A request that waits, with its place in the order of its lane: the highest priority first, within a priority the

@@ -32,7 +32,7 @@ use spandrel_sync::{
 
 use crate::{NativePriority, Priority, Scheduling, current};
 use lanes::{Admission, Entry, Lanes};
-use watch::WatchedRequest;
+use work::WatchedRequest;
 
 pub use execution::{ExecutionTimes, Overrun, OverrunAction, OverrunObserver};
 pub use settings::{DynamicLifespan, LaneSettings, LaneStatistics, PoolSettings};

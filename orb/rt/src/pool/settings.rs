@@ -119,7 +119,7 @@ impl PoolSettings {
             return Err(wrong(format!("a stack of {} octets is smaller than {MIN_STACK}", self.stack_octets)));
         }
         if let Some(times) = &self.execution_times {
-            times.check(&self.lanes)?;
+            times.check(|priority| self.lanes.iter().any(|lane| lane.priority == priority))?;
         }
         if let Some((requests, octets)) = &mut self.buffering {
             if *requests > MAX_BUFFERED_REQUESTS {

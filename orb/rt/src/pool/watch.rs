@@ -5,28 +5,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use spandrel_server::RunningRequest;
 use spandrel_sync::time::Instant;
-use spandrel_sync::{Arc, NativeThreadId};
 
 use super::Shared;
 use super::execution::{ExecutionTimes, Overrun, OverrunAction, exceeded_time};
-use crate::{Priority, SchedulingClass};
-
-/// A request with a limit of time, while a thread runs it.
-pub(super) struct WatchedRequest {
-    pub(super) adapter: Option<Arc<str>>,
-    pub(super) request: Option<Arc<dyn RunningRequest>>,
-    pub(super) thread: Option<NativeThreadId>,
-    pub(super) priority: Priority,
-    /// The lane of the request, by its index.
-    pub(super) lane: usize,
-    pub(super) begun: Instant,
-    /// The time at which it has exceeded its limit; `None` once that was noticed.
-    pub(super) end: Option<Instant>,
-    /// Whether its thread has lost its native priority.
-    pub(super) is_demoted: bool,
-}
+use crate::SchedulingClass;
 
 impl<J> Shared<J> {
     /// The body of the watching thread, which ends with the last thread of a closed pool.

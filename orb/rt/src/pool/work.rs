@@ -4,7 +4,7 @@ use std::fmt;
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_server::RunningRequest;
-use spandrel_sync::{Arc, time::Instant};
+use spandrel_sync::{Arc, NativeThreadId, time::Instant};
 
 use crate::Priority;
 
@@ -100,6 +100,21 @@ impl<J> Work<J> {
     pub fn new(priority: Priority, octets: usize, job: J) -> Self {
         Self { adapter: None, client: None, priority, octets, deadline: None, job }
     }
+}
+
+/// A request with a limit of time, while a thread runs it.
+pub(super) struct WatchedRequest {
+    pub(super) adapter: Option<Arc<str>>,
+    pub(super) request: Option<Arc<dyn RunningRequest>>,
+    pub(super) thread: Option<NativeThreadId>,
+    pub(super) priority: Priority,
+    /// The lane of the request, by its index.
+    pub(super) lane: usize,
+    pub(super) begun: Instant,
+    /// The time at which it has exceeded its limit; `None` once that was noticed.
+    pub(super) end: Option<Instant>,
+    /// Whether its thread has lost its native priority.
+    pub(super) is_demoted: bool,
 }
 
 /// The reason why a request was not accepted.

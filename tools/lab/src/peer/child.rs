@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 use super::EchoServer;
 use super::{FromChild, Outcome, unexpected, write_line};
 use crate::LabError;
-#[cfg(target_os = "linux")]
-use crate::bench::rt::Contender;
 use crate::mechanism::Job;
 
 /// The role of a child. The parent's program converts it to its own command line.
@@ -67,8 +65,8 @@ pub enum ChildKind {
     /// Serves one object with requests of several priorities; prints its reference.
     #[cfg(target_os = "linux")]
     PrioritiesServer {
-        /// One of our ORB's.
-        contender: Contender,
+        /// The name of a contender of our ORB.
+        contender: String,
         /// The path of a UNIX-domain socket to listen at as well.
         path: Option<String>,
         /// Processor time of an upcall of high and of low priority in microseconds.

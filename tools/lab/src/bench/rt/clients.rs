@@ -14,11 +14,9 @@ use spandrel::types::IiopProfile;
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
 use spandrel_giop::{RequestTemplate, ResponseFlags, ior_from_string};
 
-use super::settings::{HIGH, LOW, Load, READERS, SPIN, Settings, scheduling};
+use super::settings::{HIGH, LOW, Load, OCTETS, READERS, SPIN, Settings, scheduling};
 use crate::LabError;
 
-/// Octets of a plain request, and of its reply.
-pub(super) const OCTETS: usize = 64;
 /// The time for which the others call before the first measured call.
 const WARM_UP: Duration = Duration::from_millis(100);
 /// The longest reply in octets, without its header.

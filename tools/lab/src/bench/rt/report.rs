@@ -36,7 +36,7 @@ pub fn text(results: &Results) -> String {
         results.measured.iter().filter(|run| run.figures.steal.is_some_and(|steal| steal > steal::MOST)).count(),
         results.measured.len(),
     );
-    for (placement, sockets) in places(results) {
+    for (placement, sockets) in all_surroundings(results) {
         for load in &settings.loads {
             _ = writeln!(text, "\n{load}; {sockets}, {}", placement.description());
             let is_here = |row: &&Row| {
@@ -58,7 +58,7 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-fn places(results: &Results) -> impl Iterator<Item = (Placement, Sockets)> {
+fn all_surroundings(results: &Results) -> impl Iterator<Item = (Placement, Sockets)> {
     let settings = &results.settings;
     settings.placements.iter().flat_map(|placement| settings.sockets.iter().map(move |sockets| (*placement, *sockets)))
 }
@@ -92,7 +92,7 @@ pub fn write(results: &Results, directory: &mut Directory) -> Result<(), LabErro
     directory.write_json("rt.json", results)?;
     directory.write("runs.csv", &runs_csv(results))?;
     directory.write("report.txt", &text(results))?;
-    for (placement, sockets) in places(results) {
+    for (placement, sockets) in all_surroundings(results) {
         for (file, title, value) in CHARTS {
             let picture = Picture {
                 title: format!("{title}, by the load beside the measured client"),
@@ -119,11 +119,11 @@ const CHARTS: [Chart; 3] = [
     ("worst", "Longest response time", |row| row.worst_us),
 ];
 
-fn lines(results: &Results, place: (Placement, Sockets), value: fn(&Row) -> Option<Summary>) -> Vec<Line> {
+fn lines(results: &Results, surroundings: (Placement, Sockets), value: fn(&Row) -> Option<Summary>) -> Vec<Line> {
     let loads = &results.settings.loads;
     let line = |contender: &Contender| {
         let is_own = |row: &&Row| {
-            (row.configuration.placement, row.configuration.sockets) == place
+            (row.configuration.placement, row.configuration.sockets) == surroundings
                 && row.configuration.contender == *contender
         };
         let position = |row: &Row| loads.iter().position(|load| *load == row.configuration.load);
@@ -139,7 +139,7 @@ fn runs_csv(results: &Results) -> String {
                    p99_us,p999_us,worst_us,others,steal,attempts\n"
         .to_owned();
     for run in &results.measured {
-        let (place, figures) = (run.configuration, run.figures);
+        let (surroundings, figures) = (run.configuration, run.figures);
         let times = [
             figures.min_us,
             figures.median_us,
@@ -154,10 +154,10 @@ fn runs_csv(results: &Results) -> String {
         _ = writeln!(
             csv,
             "{},{},{},{},{},{},{},{},{times},{},{steal},{}",
-            place.placement,
-            place.sockets,
-            place.load,
-            place.contender,
+            surroundings.placement,
+            surroundings.sockets,
+            surroundings.load,
+            surroundings.contender,
             run.round,
             figures.calls,
             figures.periods,
@@ -224,8 +224,8 @@ mod tests {
     fn inflation_is_the_ratio_to_the_same_server_alone() {
         let results = results();
         let row = |contender, load| {
-            let place = |row: &&Row| (row.configuration.contender, row.configuration.load) == (contender, load);
-            results.rows.iter().find(place).unwrap().clone()
+            let surroundings = |row: &&Row| (row.configuration.contender, row.configuration.load) == (contender, load);
+            results.rows.iter().find(surroundings).unwrap().clone()
         };
         let median = |summary: Option<Summary>| summary.unwrap().median;
         assert!((median(row(Contender::C, Load::Flood(10)).inflation) - 1.0).abs() < 1e-9);

@@ -71,7 +71,7 @@ impl Figures {
     }
 }
 
-/// A place in the series.
+/// A contender and its surroundings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
     /// The cores of clients and server.
@@ -105,11 +105,11 @@ pub struct Row {
     pub configuration: Configuration,
     /// The rounds' shortest times; none if the contender is absent.
     pub min_us: Option<Summary>,
-    /// The rounds' medians.
+    /// The medians of the rounds.
     pub median_us: Option<Summary>,
-    /// The rounds' means.
+    /// The means of the rounds.
     pub mean_us: Option<Summary>,
-    /// The rounds' standard deviations.
+    /// The standard deviations of the rounds.
     pub deviation_us: Option<Summary>,
     /// The rounds' 99th percentiles.
     pub p99_us: Option<Summary>,

@@ -107,20 +107,20 @@ impl Series {
         &mut self,
         settings: &Settings,
         launch: Launch<'_>,
-        place: (Placement, Sockets),
+        surroundings: (Placement, Sockets),
         share: f64,
     ) -> Result<(), LabError> {
         let mut servers = Vec::new();
         for contender in &settings.contenders {
-            match Server::start(*contender, settings, launch, place)? {
+            match Server::start(*contender, settings, launch, surroundings)? {
                 Ok(server) => servers.push((*contender, server)),
                 Err(reason) => {
-                    self.absent.push(Absent { contender: *contender, sockets: place.1, load: None, reason });
+                    self.absent.push(Absent { contender: *contender, sockets: surroundings.1, load: None, reason });
                 }
             }
         }
         let budget = settings.budget_seconds.map(|budget| Duration::from_secs(budget).mul_f64(share));
-        let core = place.0.core(Role::Transmitter, &cores())?;
+        let core = surroundings.0.core(Role::Transmitter, &cores())?;
         on_core(core, move || {
             for round in 0..settings.rounds {
                 if round > 0 && budget.is_some_and(|budget| self.start.elapsed() >= budget) {
@@ -130,7 +130,7 @@ impl Series {
                     // The order rotates from round to round, so that no contender always follows the same one.
                     let turn = round as usize % servers.len().max(1);
                     for (contender, server) in servers[turn..].iter().chain(&servers[..turn]) {
-                        self.one(settings, (*contender, server), (place, *load, round))?;
+                        self.one(settings, (*contender, server), (surroundings, *load, round))?;
                     }
                 }
             }

@@ -10,7 +10,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use spandrel::rt::{LinearMapping, Priority, Scheduling, SchedulingClass};
 
-use super::clients::OCTETS;
 use crate::LabError;
 use crate::bench::driver::peers;
 use crate::interop;
@@ -19,7 +18,7 @@ use crate::peer::pair::Launch;
 use crate::placement::Placement;
 use crate::workload::named;
 
-/// A server.
+/// A server whose response times are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -77,7 +76,7 @@ impl Contender {
             }
             Self::Spandrel | Self::SpandrelRt | Self::SpandrelWatched => {
                 let kind = ChildKind::PrioritiesServer {
-                    contender: self,
+                    contender: self.name().to_owned(),
                     path: path.map(str::to_owned),
                     work_micros: [settings.high_work_micros, settings.low_work_micros],
                     spin_millis: settings.run_millis,
@@ -109,6 +108,8 @@ impl Contender {
     }
 }
 
+/// Octets of a plain request, and of its reply.
+pub(super) const OCTETS: usize = 64;
 /// The priority of the threads that read connections, and that of the measured client.
 pub(super) const READERS: i16 = 30_000;
 /// The priority of the request that spins.
@@ -134,7 +135,7 @@ fn native(priority: i16) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
-    /// None.
+    /// No client beside the measured one.
     Alone,
     /// That many clients of low priority.
     Flood(u32),
