@@ -26,8 +26,8 @@ use std::time::Duration;
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{
-    Arc, Guarded, Monitor, NativeThreadId, PriorityInheritanceCondition, PriorityInheritanceMutex, ThreadManager,
-    ThreadOptions, held, thread, thread_local,
+    Arc, Guarded, Monitor, NativeThreadId, PriorityInheritanceCondition, PriorityInheritanceMutex, Semaphore,
+    ThreadManager, ThreadOptions, held, thread, thread_local,
 };
 
 use crate::{NativePriority, Priority, Scheduling, current};
@@ -139,12 +139,22 @@ impl<J: Job> ThreadPool<J> {
     /// Starts the thread that watches execution times. It ends by itself, after the last thread of the pool.
     fn start_watching(&self) -> Result<(), SystemException> {
         let shared = Arc::clone(&self.shared);
-        let body = move || shared.execution_times.as_ref().into_iter().for_each(|times| shared.watch(times));
-        thread::Builder::new().name("rt-watch".to_owned()).spawn(body).map(drop).map_err(|error| {
+        let ready = Arc::new(Semaphore::new(0));
+        let has_priority = Arc::clone(&ready);
+        let body = move || {
+            let Some(times) = &shared.execution_times else { return };
+            shared.begin_watching(times);
+            _ = has_priority.post(1);
+            shared.watch(times);
+        };
+        thread::Builder::new().name("rt-watch".to_owned()).spawn(body).map_err(|error| {
             SystemException::no_resources(0, CompletionStatus::No)
                 .with_detail("the thread that watches execution times cannot be started")
                 .with_source(error)
-        })
+        })?;
+        // A request that spins could keep the processor from a thread without its priority.
+        ready.acquire().forget();
+        Ok(())
     }
 
     /// Hands a request to a thread, or lets it wait for one. It does not wait itself.

@@ -12,8 +12,8 @@ use super::execution::{ExecutionTimes, Overrun, OverrunAction, exceeded_time};
 use crate::SchedulingClass;
 
 impl<J> Shared<J> {
-    /// The body of the watching thread, which ends with the last thread of a closed pool.
-    pub(super) fn watch(&self, times: &ExecutionTimes) {
+    /// Gives the watching thread its priority.
+    pub(super) fn begin_watching(&self, times: &ExecutionTimes) {
         let class = self.scheduling.class();
         if class == SchedulingClass::Unchanged {
             if times.action() >= OverrunAction::Demote {
@@ -22,6 +22,11 @@ impl<J> Shared<J> {
         } else {
             self.change_native(*class.range().end());
         }
+    }
+
+    /// The body of the watching thread, which ends with the last thread of a closed pool.
+    pub(super) fn watch(&self, times: &ExecutionTimes) {
+        let class = self.scheduling.class();
         let mut lanes = self.lanes.lock();
         loop {
             if let Some(watched) = lanes.next_overrun(Instant::now()) {
