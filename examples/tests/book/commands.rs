@@ -319,6 +319,7 @@ pages! {
     configuration: "docs/configuration.md",
     configurator: "docs/configurator.md",
     deployment: "docs/deployment.md",
+    event: "docs/event-service.md",
     first_service: "docs/tutorial/first-service.md",
     servers_side_by_side: "docs/porting/servers.md",
     from_omniorb: "docs/porting/omniorb.md",
