@@ -128,8 +128,9 @@ fn threads_on_one_connection_share_writes_and_reads() {
         let call = || (0..ROUNDS).for_each(|_| assert_eq!(target.add(1, 2).unwrap(), 3));
         return thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(call))));
     }
-    // System calls take long when they are counted, so that further threads begin during each write.
-    for names in [SENDS, RECEIVES] {
-        expect_of_both_sides("threads_on_one_connection_share_writes_and_reads", names, 32, 1.2);
+    // System calls take long when they are counted, so that further threads begin during each write. Otherwise there are 1.8
+    // writes and 1.0 reads.
+    for (names, most) in [(SENDS, 1.4), (RECEIVES, 0.8)] {
+        expect_of_both_sides("threads_on_one_connection_share_writes_and_reads", names, 32, most);
     }
 }
