@@ -77,8 +77,8 @@ mod tests {
         let plain = || SystemException::internal(0, CompletionStatus::No);
         let kept = |text: &str| SystemException::KEEPS_DETAIL.then(|| text.to_owned());
         assert_eq!(sent(plain()), None);
-        let known = SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No).with_detail("slow");
-        assert_eq!(sent(known), None, "the minor code tells the reason");
+        let timeout = SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No).with_detail("slow");
+        assert_eq!(sent(timeout), None, "the minor code tells the reason");
         assert_eq!(sent(plain().with_detail("/etc/secret")), kept(WITHHELD_DETAIL));
         assert_eq!(sent(plain().with_detail("/etc/secret").with_public_detail("no file")), kept("no file"));
     }

@@ -36,7 +36,7 @@ pub trait DynProtocol<T: ?Sized>: fmt::Debug + Send + Sync {
     /// # Errors
     /// The errors of [`Protocol::option`].
     fn option(&self, option: &str, value: &str) -> Result<bool, OptionError>;
-    /// See [`Protocol::option_names`].
+    /// The names of its options, as [`Protocol::option_names`] returns them.
     fn option_names(&self) -> &'static [&'static str];
 }
 
