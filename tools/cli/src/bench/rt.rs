@@ -7,7 +7,7 @@ use spandrel_lab::placement::Placement;
 
 use super::series::or;
 use crate::common::{self, PlacementArg, whole};
-use crate::peer::launch;
+use spandrel_lab::child_command::launch;
 
 const EXAMPLES: &str = "\
 Examples:

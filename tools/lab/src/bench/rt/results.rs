@@ -10,7 +10,7 @@ use crate::placement::Placement;
 /// The figures of one run. Times are in microseconds, from the beginning of the period until the reply has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Measured calls.
+    /// The calls of the urgent client that were measured.
     pub calls: u64,
     /// Periods of the run, each with one deadline.
     pub periods: u64,
@@ -80,7 +80,7 @@ pub struct Configuration {
     pub sockets: Sockets,
     /// The clients beside the measured one.
     pub load: Load,
-    /// The server.
+    /// The server that the clients call.
     pub contender: Contender,
 }
 

@@ -85,7 +85,7 @@ struct PriorityServant {
 }
 
 impl LatencyServant for PriorityServant {
-    /// The measured request.
+    /// The request of the urgent client, which is measured.
     fn ping(&self) -> Result<(), SystemException> {
         compute(self.high);
         Ok(())

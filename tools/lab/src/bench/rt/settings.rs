@@ -159,7 +159,7 @@ impl fmt::Display for Load {
 pub enum Sockets {
     /// TCP over the loopback interface.
     Tcp,
-    /// UNIX-domain sockets.
+    /// Sockets of the UNIX-domain family.
     Unix,
 }
 
