@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
 use spandrel_error::{escape, output};
 use spandrel_lab::output::{Directory, default_directory};
-use spandrel_measure::table;
+use spandrel_measure::table::{self, Align};
 
 use crate::compare;
 use crate::folder::{Folder, Form};
@@ -21,7 +21,7 @@ Examples:
   spandrel lab list p1.4                      the figures and tables of chapter 4 of paper 001
   spandrel lab run p1.fig2.13 --out results   one figure
   spandrel lab run all --out results          everything, in parts of 150 minutes: repeat the command to resume
-  spandrel lab report results                 results/report: index.html, report.md, figures.csv, report.json
+  spandrel lab report results                 results-report: index.html, report.md, figures.csv, report.json
   spandrel lab compare results before
 
 A name is that of a figure or table (p1.fig2.9), a chapter (p1.2), a paper (p1), or all.
@@ -54,7 +54,10 @@ struct ListArgs {
     /// Names of figures, tables, chapters and papers
     #[arg(value_name = "NAME", default_value = "all")]
     names: Vec<String>,
-    /// Print the rows as JSON
+    /// Print below the table why rows do not run, and where runs differ from the paper
+    #[arg(long, conflicts_with = "json")]
+    notes: bool,
+    /// Print the rows as JSON, with their notes
     #[arg(long)]
     json: bool,
 }
@@ -146,7 +149,7 @@ impl ListArgs {
             let rows: Vec<ListedRow<'_>> = rows.iter().map(|row| ListedRow::new(row)).collect();
             serde_json::to_string_pretty(&rows)? + "\n"
         } else {
-            list(&rows)
+            list(&rows, self.notes)
         };
         output::print(&text)?;
         Ok(ExitCode::SUCCESS)
@@ -168,17 +171,22 @@ impl<'r> ListedRow<'r> {
     }
 }
 
-fn list(rows: &[&Row]) -> String {
-    let mut table = table::with_header(["name", "state", "min", "title"].map(str::to_owned).to_vec());
+fn list(rows: &[&Row], has_notes: bool) -> String {
+    use Align::{Left, Right};
+    let mut table = table::with_columns(&[("name", Left), ("state", Left), ("min", Right), ("title", Left)]);
+    let mut notes = String::new();
     for row in rows {
         let minutes = if row.state == State::Runs { row.minutes().to_string() } else { String::new() };
-        let remark = row.reason.as_ref().or(row.note.as_ref()).map_or(String::new(), |text| format!(" ({text})"));
-        table.add_row([row.name.clone(), row.state.to_string(), minutes, format!("{}{remark}", row.title)]);
+        table.add_row([row.name.clone(), row.state.to_string(), minutes, row.title.clone()]);
+        if let Some(note) = row.reason.as_ref().or(row.note.as_ref()).filter(|_| has_notes) {
+            notes += &format!("{}: {note}\n", row.name);
+        }
     }
     let count = |state| rows.iter().filter(|row| row.state == state).count();
     let counts: Vec<String> = State::ALL.iter().map(|state| format!("{} {state}", count(*state))).collect();
+    let separator = if notes.is_empty() { "" } else { "\n" };
     format!(
-        "{table}\n\n{} figures and tables: {}.\nspandrel lab run NAME measures one.\n",
+        "{table}\n{separator}{notes}\n{} figures and tables: {}.\nspandrel lab run NAME measures one.\n",
         rows.len(),
         counts.join(", ")
     )
