@@ -106,6 +106,16 @@ impl Servant for Sensor {
                 self.record(&format!("{:?}", token.reason()));
                 return Err(SystemException::unknown(0, CompletionStatus::Yes));
             }
+            // Replies after the request was cancelled, by a call that the servant has deferred itself.
+            "deferred" => {
+                let (deferred, replied) = call.defer()?;
+                let token = deferred.cancellation();
+                let _replied = deferred.answer(|call| {
+                    assert!(token.wait_timeout(LONG));
+                    call.reply(|_| Ok(()))
+                })?;
+                return Ok(replied);
+            }
             _ => {}
         }
         call.reply(|_| Ok(()))
@@ -449,7 +459,7 @@ fn a_servant_beyond_its_time_is_reported_and_its_client_answered_once_with_timeo
     for mut client in server.clients() {
         server.sensor.begun.lock().unwrap().clear();
         *server.sensor.is_open.lock().unwrap() = false;
-        for operation in ["hold", "cancelled"] {
+        for operation in ["hold", "cancelled", "deferred"] {
             let sent = client.send(operation, "slow", Some(150));
             let (id, exception) = client.reply();
             let exception = exception.expect("an exception");
@@ -461,7 +471,7 @@ fn a_servant_beyond_its_time_is_reported_and_its_client_answered_once_with_timeo
             assert_eq!((overrun.lane, overrun.priority), (priority(100), priority(150)));
             assert!(overrun.is_cancelled && !overrun.is_demoted && overrun.elapsed >= overrun.limit, "{overrun}");
         }
-        server.until_begun(3);
+        server.until_begun(4);
         assert_eq!(server.sensor.begun()[2].0, "Some(TimeExceeded)");
         // The first servant runs still, and the other lane does not notice.
         wait_until("the thread of the second is idle", || server.lanes()[1].idle == 1);

@@ -123,7 +123,7 @@ impl RequestOrigin for CallbackOrigin {
     }
 
     fn mark_replying(&self, _turn: u64) {
-        self.cancellation.mark_replying();
+        _ = self.cancellation.mark_replying(); // such requests are not ended early
     }
 
     fn enter_deferred(

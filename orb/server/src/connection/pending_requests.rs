@@ -73,7 +73,7 @@ impl PendingRequests {
     #[cold]
     fn mark_cancellable_replying(&self, turn: u64) {
         if let Some(cancellation) = self.requests.lock().cancellable(turn) {
-            cancellation.mark_replying();
+            _ = cancellation.mark_replying(); // such requests are not ended early
         }
     }
 

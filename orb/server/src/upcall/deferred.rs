@@ -378,30 +378,23 @@ impl DeferredCall {
         }
     }
 
-    /// Cancels the call for this reason and sends the exception through `origin`, while another thread answers it.
-    /// False, without an effect, if it was cancelled before.
-    pub(crate) fn end_early(
-        &self,
-        origin: &dyn RequestOrigin,
-        reason: CancelReason,
-        exception: &SystemException,
-    ) -> bool {
-        let OwnedRequest { message, response, deferred_slot, .. } = &self.request;
-        if origin.orb().is_copied() || self.is_cancelled() {
-            return false;
-        }
-        deferred_slot.cancellation.cancel(reason);
+    /// Cancels the call ([`CancelReason::TimeExceeded`]) and sends the exception, while another thread answers it: that
+    /// reply is not sent. False, without an effect, if it was cancelled before, or a reply is being sent or was sent.
+    pub(crate) fn end_early(&self, exception: &SystemException) -> bool {
+        let OwnedRequest { origin, message, response, deferred_slot, .. } = &self.request;
         let mut arguments = origin.decoder(message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return false };
-        let request = ReceivedRequest::new(origin, message, &header).with_deferred_slot(deferred_slot);
+        if origin.orb().is_copied()
+            || self.is_cancelled()
+            || !deferred_slot.cancellation.try_cancel(CancelReason::TimeExceeded)
+        {
+            return false;
+        }
+        let request =
+            ReceivedRequest::new(&**origin, message, &header).with_deferred_slot(deferred_slot).ending_early();
         // Interceptors and diagnostics see the servant's own outcome.
         answer_exception(&RequestState { response: *response, ..RequestState::new(&request) }, exception);
         true
-    }
-
-    /// Marks the call as answered, and sends nothing.
-    pub(crate) fn mark_over(&self) {
-        self.is_over.store(true, Ordering::SeqCst);
     }
 
     /// Begins a held request at its start time: `run` runs it anew.

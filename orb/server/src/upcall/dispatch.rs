@@ -31,13 +31,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use spandrel_cdr::Encode;
 use spandrel_giop::{CompletionStatus, ReplyStatus, ResponseFlags, SystemException, SystemExceptionKind, minor};
 use spandrel_orb::{
-    CancelReason, SupportedInterfaces, Target,
+    SupportedInterfaces, Target,
     internal::{OBJECT_ID, UpcallScope},
 };
-use spandrel_sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
-};
+use spandrel_sync::{Arc, Mutex};
 
 use super::{
     call::{ServerCall, apply_decision},
@@ -323,7 +320,7 @@ fn serve_in_executor(
     let deadline = deadline.and_then(|deadline| deadline.answer.into_iter().chain(deadline.delivery).min());
     let (deferred, replied) = call.defer()?;
     let client = deferred.origin_address();
-    let work = Arc::new(DeferredWork { deferred, adapter: Arc::clone(adapter), is_replied: AtomicBool::new(false) });
+    let work = Arc::new(DeferredWork { deferred, adapter: Arc::clone(adapter) });
     executor.submit(HandedOverRequest { level, octets, deadline, client, work });
     Ok(replied)
 }
@@ -332,8 +329,6 @@ fn serve_in_executor(
 struct DeferredWork {
     deferred: DeferredCall,
     adapter: Arc<dyn ObjectAdapter>,
-    /// Whether the reply of the servant, or that of another thread, was sent.
-    is_replied: AtomicBool,
 }
 
 impl RunningRequest for DeferredWork {
@@ -342,26 +337,20 @@ impl RunningRequest for DeferredWork {
     }
 
     fn end_early(&self, exception: &SystemException) -> bool {
-        if self.is_replied.swap(true, Ordering::SeqCst) {
-            return false;
-        }
-        // The claim is made above.
-        let is_replied = AtomicBool::new(false);
-        let origin = NotifyingOrigin { origin: self.deferred.origin(), before_reply: &|| {}, is_replied: &is_replied };
-        self.deferred.end_early(&origin, CancelReason::TimeExceeded, exception)
+        self.deferred.end_early(exception)
     }
 }
 
 impl HandedOverWork for DeferredWork {
     fn run(self: Arc<Self>, before_reply: &(dyn Fn() + Sync)) {
-        let Self { deferred, adapter, is_replied } = &*self;
+        let Self { deferred, adapter } = &*self;
         let orb = deferred.origin().orb().clone();
         if orb.is_copied() {
             return;
         }
         let _scope = UpcallScope::enter();
         let served = catch_unwind(AssertUnwindSafe(|| {
-            let origin = NotifyingOrigin { origin: deferred.origin(), before_reply, is_replied };
+            let origin = NotifyingOrigin { origin: deferred.origin(), before_reply };
             deferred.answer_through(&origin, |call| serve_again(call, adapter, Some(Box::new(Placed))))
         }));
         let outcome = served.unwrap_or_else(|panic| {
@@ -371,10 +360,6 @@ impl HandedOverWork for DeferredWork {
             Err(exception)
         });
         before_reply();
-        // An exception has not been sent yet.
-        if outcome.is_err() && is_replied.swap(true, Ordering::SeqCst) {
-            return deferred.mark_over();
-        }
         deferred.end_with(outcome);
     }
 

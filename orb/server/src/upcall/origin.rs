@@ -11,11 +11,7 @@ use spandrel_orb::{
     internal::{ConnectionMetrics, ServerSettings, cancellation::CancellationSource},
 };
 use spandrel_reactor::LogLimit;
-use spandrel_sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-    time::Instant,
-};
+use spandrel_sync::{Arc, time::Instant};
 use spandrel_transport::{Address, ReactorTransport, ReceiveBudget};
 
 use super::prediction::Prediction;
@@ -131,13 +127,10 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
     fn leave_deferred(&self, key: u64);
 }
 
-/// The origin of a request that a thread of an executor runs: the thread learns that the reply is about to be sent, and
-/// only the first reply is.
+/// The origin of a request that a thread of an executor runs: the thread learns that the reply is about to be sent.
 pub(crate) struct NotifyingOrigin<'a> {
     pub(crate) origin: &'a dyn RequestOrigin,
     pub(crate) before_reply: &'a (dyn Fn() + Sync),
-    /// Whether a reply was sent. The thread that sets it sends the one reply.
-    pub(crate) is_replied: &'a AtomicBool,
 }
 
 impl fmt::Debug for NotifyingOrigin<'_> {
@@ -188,9 +181,6 @@ impl RequestOrigin for NotifyingOrigin<'_> {
     }
 
     fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
-        if matches!(kind, AnswerKind::Reply { .. }) && self.is_replied.swap(true, Ordering::SeqCst) {
-            return Ok(()); // another thread has ended the request
-        }
         (self.before_reply)();
         self.origin.send(answer, kind)
     }

@@ -69,13 +69,24 @@ pub(crate) struct ReceivedRequest<'m> {
     pub(crate) deferred_slot: Option<&'m Arc<DeferredSlot>>,
     /// Whether it was answered or deferred. If so, a failure of the servant sends no reply.
     is_answered: AtomicBool,
+    /// Whether the reply is that of another thread, which ends the request before its servant.
+    ends_early: bool,
 }
 
 impl<'m> ReceivedRequest<'m> {
     #[inline]
     pub(crate) fn new(origin: &'m dyn RequestOrigin, message: &'m Message, header: &'m RequestHeader<'m>) -> Self {
         let is_answered = AtomicBool::new(false);
-        Self { origin, message, header, request_context: None, turn: 0, deferred_slot: None, is_answered }
+        Self {
+            origin,
+            message,
+            header,
+            request_context: None,
+            turn: 0,
+            deferred_slot: None,
+            is_answered,
+            ends_early: false,
+        }
     }
 
     #[inline]
@@ -90,6 +101,11 @@ impl<'m> ReceivedRequest<'m> {
 
     pub(crate) fn with_deferred_slot(self, deferred_slot: &'m Arc<DeferredSlot>) -> Self {
         Self { deferred_slot: Some(deferred_slot), ..self }
+    }
+
+    /// The request as the thread sees it that ends it before its servant.
+    pub(crate) fn ending_early(self) -> Self {
+        Self { ends_early: true, ..self }
     }
 
     /// The GIOP version of the request and of its reply.
@@ -108,7 +124,8 @@ impl<'m> ReceivedRequest<'m> {
         self.is_answered.store(true, Ordering::Relaxed);
     }
 
-    /// Sends a reply. If there is no memory to keep it until the client takes it, that exception is sent instead.
+    /// Sends a reply, unless the request was ended early. If there is no memory to keep it until the client takes it, that
+    /// exception is sent instead.
     #[inline]
     pub(crate) fn send(&self, answer: &Encoder<'_>) {
         self.set_answered();
@@ -117,10 +134,10 @@ impl<'m> ReceivedRequest<'m> {
         let mut may_wait = false;
         match self.deferred_slot {
             Some(deferred_slot) => {
-                may_wait = self.origin.uncharge_deferred(deferred_slot.key);
-                if is_awaited {
-                    deferred_slot.cancellation.mark_replying();
+                if is_awaited && !deferred_slot.cancellation.mark_replying() && !self.ends_early {
+                    return;
                 }
+                may_wait = self.origin.uncharge_deferred(deferred_slot.key);
             }
             None if is_awaited => self.origin.mark_replying(self.turn),
             None => {}

@@ -143,10 +143,15 @@ impl CancellationSource {
 
     /// Cancels the request. The first reason counts.
     pub fn cancel(&self, reason: CancelReason) {
+        self.try_cancel(reason);
+    }
+
+    /// Cancels the request. False if it was cancelled before, or its reply is being sent or was sent.
+    pub fn try_cancel(&self, reason: CancelReason) -> bool {
         let may_cancel = |state| state == OPEN || state == REPLYING && reason == CancelReason::ShuttingDown;
         let cancel = |state| may_cancel(state).then_some(reason as u8);
         if self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, cancel).is_err() {
-            return;
+            return false;
         }
         tracing::debug!(%reason, "a request is cancelled");
         if let Some(orb) = self.orb.as_ref().and_then(WeakOrb::upgrade) {
@@ -171,12 +176,15 @@ impl CancellationSource {
                 tracing::error!("a waker panicked");
             }
         }
+        true
     }
 
     /// Marks the request as one whose reply is about to be sent: its client needs it no longer when it has it, so
-    /// that the end of the connection cancels nothing.
-    pub fn mark_replying(&self) {
-        let _ = self.state.compare_exchange(OPEN, REPLYING, Ordering::SeqCst, Ordering::SeqCst);
+    /// that the end of the connection cancels nothing. False if the client has an exception in place of the reply
+    /// ([`CancelReason::TimeExceeded`]).
+    pub fn mark_replying(&self) -> bool {
+        let marked = self.state.compare_exchange(OPEN, REPLYING, Ordering::SeqCst, Ordering::SeqCst);
+        marked != Err(CancelReason::TimeExceeded as u8)
     }
 
     /// Marks the request as answered: nothing cancels it from now on.
