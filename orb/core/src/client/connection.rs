@@ -10,6 +10,7 @@ mod async_side;
 mod closing;
 mod pending_calls;
 mod reply;
+#[cfg_attr(not(feature = "asynchronous"), path = "connection/unshared_writes.rs")]
 mod shared_writes;
 mod writing;
 
@@ -21,7 +22,7 @@ use std::{io, sync::OnceLock};
 use spandrel_cdr::Encoder;
 pub use spandrel_connection::CallFailure;
 pub(crate) use spandrel_connection::RequestLoss;
-use spandrel_connection::{AppendedRequests, ClientHalf, ConnectionEnd, SentContexts, WriteStart, WriteTurn, Written};
+use spandrel_connection::{ClientHalf, ConnectionEnd, SentContexts, WriteStart, WriteTurn, Written};
 use spandrel_giop::{Message, MessageType};
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
@@ -41,6 +42,7 @@ pub(crate) use pending_calls::ReplyReceiver;
 use pending_calls::{NotificationScope, PendingCalls, ReplyWaiter};
 pub use reply::Reply;
 pub(crate) use reply::ReplyKind;
+use shared_writes::AppendedRequests;
 use writing::{Writer, is_local_failure};
 
 use super::ConnectionSlot;

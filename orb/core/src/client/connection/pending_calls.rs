@@ -7,11 +7,11 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
-use spandrel_connection::{AppendedRequests, ClientHalf};
+use spandrel_connection::ClientHalf;
 use spandrel_sync::{Arc, Condition, thread_local};
 use spandrel_transport::MessageReader;
 
-use super::{CallFailure, ClientConnection, Reply, has_async_calls};
+use super::{CallFailure, ClientConnection, Reply, has_async_calls, shared_writes::AppendedRequests};
 
 /// The message reader, the client's half of the connection, and the requests that share a write.
 #[derive(Debug)]

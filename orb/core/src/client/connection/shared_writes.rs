@@ -1,6 +1,6 @@
 //! The requests of threads that share a connection: those that begin while another thread writes leave in one write.
 //!
-//! [`AppendedRequests`](spandrel_connection::AppendedRequests), in the lock of pending calls, decides which thread
+//! [`AppendedRequests`], in the lock of pending calls, decides which thread
 //! writes. A thread whose request is appended waits for its reply at once, and is notified if it is to write itself. A
 //! thread that finds a writer role free waits for the write lock, and needs no further one.
 //!
@@ -10,6 +10,7 @@
 use std::{io, ops::Range};
 
 use spandrel_cdr::Encoder;
+pub(super) use spandrel_connection::AppendedRequests;
 use spandrel_connection::{WriteStart, Written};
 use spandrel_sync::{Arc, MutexGuard, atomic::Ordering};
 use spandrel_transport::{Deadline, send_slices};
