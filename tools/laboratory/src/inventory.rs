@@ -284,6 +284,12 @@ impl Row {
     pub fn shows(&self, series: &str) -> bool {
         self.series.iter().any(|pattern| is_match(pattern, series))
     }
+
+    /// Whether it shows a series of this contender, whose names begin with the contender's.
+    #[must_use]
+    pub fn shows_contender(&self, contender: &str) -> bool {
+        self.shows(contender) || self.series.iter().any(|pattern| pattern.starts_with(contender))
+    }
 }
 
 /// Whether a name is the pattern's: equal, with anything in place of `*`, and behind a pattern that ends with a space.

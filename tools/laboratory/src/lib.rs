@@ -5,7 +5,9 @@
 //! it out. [`Folder`] keeps one file for each point, so that a run can be resumed. [`report`] shows the results of a folder
 //! beside the ratios of the papers, and [`compare`] compares two folders.
 //!
-//! The experiments themselves are not here: this crate chooses their settings, and none of its figures is made up.
+//! The experiments themselves are not here: this crate chooses their settings, and none of its figures is made up. They
+//! need Linux.
+#![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

@@ -3,6 +3,13 @@
 
 use std::process::ExitCode;
 
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    spandrel_error::output::remark("error: the experiments of the laboratory need Linux\n");
+    ExitCode::FAILURE
+}
+
+#[cfg(target_os = "linux")]
 fn main() -> ExitCode {
     // Servers with processes start this program for each of them.
     match spandrel_architectures::serve_as_process() {

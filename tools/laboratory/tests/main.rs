@@ -1,4 +1,5 @@
 //! Tests of the laboratory.
+#![cfg(target_os = "linux")]
 
 mod comparing;
 mod inventory;

@@ -131,7 +131,7 @@ impl Entry {
         let mut absent = Vec::new();
         for (name, reason) in results.iter().flat_map(|result| &result.absent) {
             let line = format!("{name}: {reason}");
-            let is_shown = row.shows(name) || row.series.iter().any(|series| series.starts_with(name.as_str()));
+            let is_shown = row.shows_contender(name);
             if is_shown && !absent.contains(&line) {
                 absent.push(line);
             }
