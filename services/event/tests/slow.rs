@@ -17,7 +17,9 @@ use crate::support::{Served, consumers, long, supplier};
 #[test]
 fn a_consumer_that_never_reads_does_not_block_others() {
     let limits = Limits { queue_events: 50, ..Limits::default() };
-    let served = Served::with(EventOptions { limits, ..EventOptions::default() }, 0);
+    // The push in progress fails in none of the waits below.
+    let peers = PeerOptions { timeout: Duration::from_secs(600), ..PeerOptions::default() };
+    let served = Served::with(EventOptions { limits, peers, ..EventOptions::default() }, 0);
     let channel = served.channel("slow");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mute = format!("corbaloc::{}/mute", listener.local_addr().unwrap());
@@ -74,8 +76,8 @@ fn a_thousand_consumers_get_each_event_once() {
 fn a_dead_consumer_is_disconnected_after_its_failures() {
     let peers = PeerOptions {
         max_failures: 3,
-        retry_pause: Duration::from_millis(1),
-        timeout: Duration::from_millis(50),
+        retry_pause: Duration::from_millis(20),
+        timeout: Duration::from_millis(500),
         ..PeerOptions::default()
     };
     let served = Served::with(EventOptions { peers, ..EventOptions::default() }, 0);
@@ -102,9 +104,11 @@ fn a_dead_consumer_is_disconnected_after_its_failures() {
     let monitor = served.monitor();
     wait_until("three disconnections", || monitor.consumers("dead", 10).unwrap().len() == 1);
     wait_until("all counts", || {
-        // On a loaded machine, a reply of the staying consumer may come after the time limit.
         let state = &monitor.channels("", 1).unwrap()[0];
-        state.received == 10 && state.delivered + state.dropped == 40 && state.dropped >= 30
+        // An event that comes after the end of a connection is not one of its events. On a loaded machine, a reply of the
+        // staying consumer may come after the time limit.
+        let all = state.delivered + state.dropped;
+        state.received == 10 && (13..=40).contains(&all) && state.dropped >= 3 && state.longest_queue == 0
     });
     wait_until("free memory", || served.service().event_octets() == 0);
     drop(mute);
