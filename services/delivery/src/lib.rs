@@ -7,10 +7,12 @@
 //! - [`Delivery`] is the state of the task that serves one peer: one call at a time, with a time limit, pauses after
 //!   failures, and an end. [`Delivery::push_events`] pushes the events of a queue.
 //! - [`Timer`] lets tasks pause without a thread, and [`PullReplies`] answers calls that have waited for an event.
+//! - [`DeliveryArgs`] are the options of executables for these bounds.
 //!
 //! Events are of any type; the interfaces of channels, their names and their stores are left to the services.
 #![forbid(unsafe_code)]
 
+mod args;
 mod connection;
 mod event;
 mod limits;
@@ -22,6 +24,7 @@ mod task;
 mod timer;
 mod worker;
 
+pub use args::DeliveryArgs;
 pub use connection::{Connection, ConnectionCell};
 pub use event::Event;
 pub use limits::{PeerOptions, require_at_most};

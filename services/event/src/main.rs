@@ -3,10 +3,10 @@
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use spandrel_daemon::{Daemon, DaemonArgs, EXIT_CODES, Failure, FailureKind, Publication};
+use spandrel_delivery::DeliveryArgs;
 use spandrel_event::{
     EventError, EventOptions, EventService, FACTORY_KEY, Limits, PeerOptions, STORE_FILE, check_store,
 };
@@ -32,18 +32,8 @@ struct Args {
     /// --channel (--orb `-ORBInitRef NameService=…`)
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "EventChannelFactory")]
     publish: Option<String>,
-    /// The events in the queue of a consumer; the oldest are dropped beyond it
-    #[arg(long, value_name = "EVENTS", default_value_t = Limits::default().queue_events)]
-    queue: usize,
-    /// The memory for the events in all queues, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 256)]
-    memory: usize,
-    /// The time limit of a call on a consumer or pull supplier, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 10_000)]
-    peer_timeout: u64,
-    /// The failed calls in a row after which a consumer or pull supplier is disconnected
-    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
-    max_failures: u32,
+    #[command(flatten)]
+    delivery: DeliveryArgs,
     /// Wait for events in `pull` of pull suppliers, instead of calling `try_pull` in the interval of the channel
     #[arg(long)]
     blocking_pull: bool,
@@ -78,16 +68,11 @@ fn serve(args: &Args) -> Result<(), Failure> {
     let options = EventOptions {
         data: (!args.transient).then(|| daemon.data().to_owned()),
         limits: Limits {
-            queue_events: args.queue.max(1),
-            octets: args.memory.saturating_mul(1 << 20),
+            queue_events: args.delivery.queue_events(),
+            octets: args.delivery.octets(),
             ..Limits::default()
         },
-        peers: PeerOptions {
-            timeout: Duration::from_millis(args.peer_timeout.max(1)),
-            max_failures: args.max_failures.max(1),
-            blocking_pull: args.blocking_pull,
-            ..PeerOptions::default()
-        },
+        peers: PeerOptions { blocking_pull: args.blocking_pull, ..args.delivery.peers() },
         storage: None,
     };
     let service = EventService::start(daemon.orb(), options).map_err(failure)?;

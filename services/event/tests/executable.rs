@@ -248,6 +248,16 @@ fn a_store_is_checked_and_copied_and_a_damaged_one_is_refused() {
 }
 
 #[test]
+fn bounds_of_zero_are_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    for (option, value) in [("--queue", "0"), ("--memory", "0"), ("--peer-timeout", "0"), ("--max-failures", "0")] {
+        let output = command().args([option, value, "--data"]).arg(folder.path()).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && errors.contains("0 is not in 1.."), "{option}: {errors}");
+    }
+}
+
+#[test]
 fn a_name_that_no_channel_can_have_is_wrong_usage() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = command();

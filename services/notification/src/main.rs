@@ -3,11 +3,11 @@
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Parser;
 use spandrel_daemon::{Daemon, DaemonArgs, EXIT_CODES, Failure, Publication};
-use spandrel_notification::{FACTORY_KEY, Limits, NotificationOptions, NotificationService, PeerOptions};
+use spandrel_delivery::DeliveryArgs;
+use spandrel_notification::{FACTORY_KEY, Limits, NotificationOptions, NotificationService};
 
 /// The default port, that of omniNotify.
 const PORT: u16 = 11_166;
@@ -25,18 +25,8 @@ struct Args {
     /// A channel that is created and bound in the naming service with this name (needs --publish); may be given more than once
     #[arg(long, value_name = "NAME", requires = "publish")]
     channel: Vec<String>,
-    /// The events in the queue of a consumer, unless MaxEventsPerConsumer is set
-    #[arg(long, value_name = "EVENTS", default_value_t = Limits::default().queue_events)]
-    queue: usize,
-    /// The memory for the events in all queues, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 256)]
-    memory: usize,
-    /// The time limit of a call on a consumer or pull supplier, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 10_000)]
-    peer_timeout: u64,
-    /// The failed calls in a row after which a consumer or pull supplier is disconnected
-    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
-    max_failures: u32,
+    #[command(flatten)]
+    delivery: DeliveryArgs,
     /// Show the numbers of channels, consumers and the ORB to Prometheus: http://ADDRESS/metrics
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
@@ -50,15 +40,11 @@ fn serve(args: &Args) -> Result<(), Failure> {
     let daemon = args.daemon.start(PORT)?;
     let options = NotificationOptions {
         limits: Limits {
-            queue_events: args.queue.max(1),
-            octets: args.memory.saturating_mul(1 << 20),
+            queue_events: args.delivery.queue_events(),
+            octets: args.delivery.octets(),
             ..Limits::default()
         },
-        peers: PeerOptions {
-            timeout: Duration::from_millis(args.peer_timeout.max(1)),
-            max_failures: args.max_failures.max(1),
-            ..PeerOptions::default()
-        },
+        peers: args.delivery.peers(),
     };
     let service = NotificationService::start(daemon.orb(), options).map_err(Failure::failed)?;
     let published = publish(args, &daemon, &service)?;

@@ -102,6 +102,11 @@ fn wrong_usage_is_exit_code_2() {
     let output = command().args(["--channel", "A", "--data"]).arg(folder.path()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && errors.contains("--publish"), "{errors}");
+    for (option, value) in [("--queue", "0"), ("--memory", "0"), ("--peer-timeout", "0"), ("--max-failures", "0")] {
+        let output = command().args([option, value, "--data"]).arg(folder.path()).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && errors.contains("0 is not in 1.."), "{option}: {errors}");
+    }
     check_output_errors(|| {
         let mut command = command();
         command.arg("--help");
