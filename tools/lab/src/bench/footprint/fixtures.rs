@@ -89,23 +89,31 @@ pub(super) fn services() -> Vec<Fixture> {
 
 /// The numbers of a service's definitions, as table 7.9 counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Definitions {
-    pub(super) structures: usize,
+pub struct Definitions {
+    /// Structs with a name.
+    pub structures: usize,
     /// Sequences with a name of their own.
-    pub(super) sequences: usize,
+    pub sequences: usize,
     /// Operations and attributes, each in the interface that defines it.
-    pub(super) operations: usize,
+    pub operations: usize,
 }
 
 /// A row of table 7.9: a service, with the numbers of its definitions here and in the paper.
-pub(super) struct DefinitionsRow {
-    pub(super) service: &'static str,
-    pub(super) here: Definitions,
-    pub(super) paper: Definitions,
+#[derive(Clone, Copy, Debug)]
+pub struct DefinitionsRow {
+    /// The beginning of its modules' names.
+    pub service: &'static str,
+    /// The numbers of the IDL that this program serves.
+    pub here: Definitions,
+    /// The numbers in the paper.
+    pub paper: Definitions,
 }
 
 /// Counts the definitions of the services.
-pub(super) fn definitions() -> Result<Vec<DefinitionsRow>, LabError> {
+///
+/// # Errors
+/// IDL that does not compile.
+pub fn definitions() -> Result<Vec<DefinitionsRow>, LabError> {
     // Rows of the paper: CosNaming, CosPropertyService, CosTrading.
     let paper = [(2, 2, 13), (3, 5, 33), (11, 7, 63)];
     let services = services();

@@ -21,6 +21,7 @@ mod sizes;
 use std::path::Path;
 
 pub use calls::{Operation, Step};
+pub use fixtures::{Definitions, DefinitionsRow, definitions};
 pub use minimum::{MAX_GROWTH, RECORDED};
 pub use results::{Call, Footprint, Latency, Minimum, Results, Service};
 pub use settings::{Engine, Optimisation, Part, Settings, Side};
