@@ -233,7 +233,7 @@ impl Channel {
         _ = self.shared.adapter.deactivate_object(&self.object_id(Some(part)));
     }
 
-    /// A new administrator.
+    /// Adds an administrator to the channel.
     ///
     /// # Errors
     /// IMP_LIMIT if there are too many; OBJECT_NOT_EXIST if the channel is destroyed.
@@ -382,7 +382,7 @@ impl Channel {
     /// Ends an administrator with its proxies. The two of the channel's creation stay.
     ///
     /// # Errors
-    /// NO_PERMISSION for these.
+    /// NO_PERMISSION for a default administrator.
     pub(crate) fn destroy_admin(&self, admin: &Admin) -> Result<(), SystemException> {
         if admin.id == DEFAULT_ADMIN {
             return Err(SystemException::no_permission(0, CompletionStatus::No)

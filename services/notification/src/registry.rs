@@ -29,7 +29,7 @@ impl Registry {
         Arc::new(Self { shared, channels: RwLock::default() })
     }
 
-    /// Adds a channel.
+    /// Adds a channel, and gives it a number.
     ///
     /// # Errors
     /// IMP_LIMIT if there are too many.

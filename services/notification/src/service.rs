@@ -132,7 +132,7 @@ impl NotificationService {
     /// Creates a channel with the default properties.
     ///
     /// # Errors
-    /// Too many channels.
+    /// IMP_LIMIT for a channel beyond the bound.
     pub fn create_channel(&self) -> Result<ObjectRef, NotificationError> {
         Ok(create_channel(&self.registry, Qos::default(), AdminSettings::default())?.0)
     }

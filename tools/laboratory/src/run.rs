@@ -17,7 +17,7 @@ pub struct RunSettings {
     pub part: Duration,
 }
 
-/// What a run did.
+/// The points of a run by their outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunOutcome {
     /// Points that were measured now.

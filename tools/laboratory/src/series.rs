@@ -13,7 +13,7 @@ pub struct Series {
     pub unit: Unit,
     /// The values in the order of rounds.
     pub values: Vec<f64>,
-    /// What was counted over all rounds: calls, octets, servants reached.
+    /// Counts over all rounds: calls, octets, servants reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<(String, u64)>,
 }
@@ -89,7 +89,7 @@ impl Series {
     }
 }
 
-/// What a measurement yields besides its time.
+/// The outcome of a measurement, besides its time.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
     /// The values of each contender.

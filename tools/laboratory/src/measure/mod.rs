@@ -16,7 +16,7 @@ use spandrel_lab::machine::Machine;
 use crate::folder::{Form, PointResult};
 use crate::point::Point;
 
-/// Measures a point.
+/// Measures one point by its experiment.
 ///
 /// # Errors
 /// If the experiment cannot be set up, or one of its runs fails.

@@ -61,7 +61,7 @@ pub struct Figure {
     pub high: f64,
     /// The number of rounds.
     pub rounds: usize,
-    /// What was counted over all rounds.
+    /// The counts over all rounds.
     pub counted: String,
     /// How a bound of time cut the measurement.
     pub cut: Option<String>,

@@ -20,7 +20,7 @@ pub(in crate::bench) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf
 /// A program of the folder `peers/NAME`, as [`find`] does.
 ///
 /// # Errors
-/// As [`find`].
+/// The reason why there is none, as [`find`] gives it.
 pub(in crate::bench) fn find_program(name: &str, program: &str, given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(folder) = given {
         let missing = || format!("{} has no {program}", folder.display());
