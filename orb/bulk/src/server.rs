@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The time for the end of a connection that makes room for another.
-const EVICTION: Duration = Duration::from_secs(1);
+const EVICTION: Duration = Duration::from_secs(5);
 
 /// Counters of the offering side since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

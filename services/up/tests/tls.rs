@@ -8,7 +8,10 @@ use spandrel::services::cos_naming::NamingContextExt;
 use spandrel::services::implementation_repository::Administration;
 use spandrel::ssliop::{Plain, Ssliop, pem};
 use spandrel::types::IiopProfile;
-use spandrel_test_support::certificates::{Authority, Identity};
+use spandrel_test_support::{
+    certificates::{Authority, Identity},
+    wait_until,
+};
 
 use crate::executable::name;
 use crate::running::{Running, command};
@@ -51,8 +54,10 @@ fn a_site_has_the_files_of_tls_and_the_policy() {
     };
     bind(client(&authority, &authority.issue("operator"), &[]), "bank").unwrap();
     bind(client(&authority, &authority.issue("stranger"), &[]), "other").unwrap_err();
-    let audit = fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
-    assert!(audit.contains("stranger") && audit.contains("bind_new_context"), "{audit}");
+    wait_until("the record of the denial", || {
+        let audit = fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+        audit.lines().any(|line| line.contains("stranger") && line.contains("bind_new_context"))
+    });
     assert!(!running.errors().contains("has no policy"), "{}", running.errors());
     // A client without a certificate is not served.
     let ssliop = Ssliop::new(Arc::new(rustls::crypto::ring::default_provider()))

@@ -221,9 +221,9 @@ fn many_requests_in_flight_share_writes() {
     if is_copy(100) {
         return;
     }
-    // Under strace, the futures of one segment are long enough for several shared threads, which find them done and
-    // write the replies by fewer than five.
-    for name in SERVERS.into_iter().filter(|name| *name != "shared") {
+    // Their threads read a whole segment before they poll its futures. With other servers the load of the machine decides
+    // how many futures are ready when an executor's thread comes to them.
+    for name in ["reactive", "queue"] {
         // With those of the client, one for each segment, and the wake-ups of threads.
         let mut writes = Vec::new();
         while writes.last().is_none_or(|writes| *writes > REQUESTS / 5) {
