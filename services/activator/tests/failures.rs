@@ -67,36 +67,48 @@ fn a_server_whose_command_was_removed_fails_once() {
     assert_eq!(found.last_failure, "the command `bank` is not configured");
 }
 
+/// A time to end by SIGTERM that does not pass in a test: the test ends the process.
+const GRACE: Duration = Duration::from_secs(600);
+
+/// Ends the process of the server `bank`, which ignores SIGTERM.
+fn end_stubborn(fixture: &Fixture) {
+    fixture.repository().enable_server("bank", false).unwrap();
+    kill(fixture.find("bank").pid);
+}
+
 #[test]
 fn a_server_that_is_stopped_while_a_failed_start_is_ended_is_not_started_again() {
-    let limits = Limits { kill_grace: Duration::from_secs(2), ..quick_limits() };
-    let fixture = Fixture::new("stubborn never ready", limits);
-    let options = StartupOptions { command: "bank".into(), start_timeout: 1_000, ..StartupOptions::default() };
+    let fixture = Fixture::new("stubborn never ready", Limits { kill_grace: GRACE, ..quick_limits() });
+    let options = StartupOptions { command: "bank".into(), start_timeout: 2_000, ..StartupOptions::default() };
     fixture.repository().register_server("bank", &options).unwrap();
     fixture.repository().activate_server("bank").unwrap();
     fixture.wait_for("bank", ServerState::Stopping);
     assert_eq!(fixture.find("bank").last_failure, "it did not register in time");
     fixture.repository().shutdown_server("bank", false).unwrap();
+    kill(fixture.find("bank").pid);
     spandrel_test_support::wait_until("the end of the process", || fixture.find("bank").pid == 0);
     let found = fixture.find("bank");
     assert_eq!((found.state, found.starts, found.failures), (ServerState::Stopped, 1, 0));
     // A start is one again.
     fixture.repository().activate_server("bank").unwrap();
     spandrel_test_support::wait_until("another start", || fixture.find("bank").starts == 2);
+    end_stubborn(&fixture);
 }
 
 #[test]
 fn a_start_that_follows_a_failed_one_begins_when_that_has_ended() {
     let limits = Limits { first_backoff: Duration::from_secs(600), ..quick_limits() };
-    let limits = Limits { kill_grace: Duration::from_secs(2), longest_backoff: limits.first_backoff, ..limits };
+    let limits = Limits { kill_grace: GRACE, longest_backoff: limits.first_backoff, ..limits };
     let fixture = Fixture::new("stubborn never ready", limits);
-    let options = StartupOptions { command: "bank".into(), start_timeout: 1_000, ..StartupOptions::default() };
+    let options = StartupOptions { command: "bank".into(), start_timeout: 2_000, ..StartupOptions::default() };
     fixture.repository().register_server("bank", &options).unwrap();
     fixture.repository().activate_server("bank").unwrap();
     fixture.wait_for("bank", ServerState::Stopping);
     fixture.repository().activate_server("bank").unwrap();
+    kill(fixture.find("bank").pid);
     spandrel_test_support::wait_until("another start", || fixture.find("bank").starts == 2);
     assert_eq!(fixture.find("bank").failures, 0);
+    end_stubborn(&fixture);
 }
 
 #[test]

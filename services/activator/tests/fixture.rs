@@ -15,7 +15,13 @@ use tempfile::TempDir;
 
 /// Limits with which tests need not wait.
 pub(crate) fn quick_limits() -> Limits {
-    Limits { first_backoff: Duration::from_millis(1), kill_grace: Duration::from_millis(200), ..Limits::default() }
+    Limits {
+        first_backoff: Duration::from_millis(1),
+        kill_grace: Duration::from_millis(200),
+        // On a loaded machine, a second of processor time may take a minute.
+        start_timeout: Duration::from_secs(600),
+        ..Limits::default()
+    }
 }
 
 pub(crate) struct Fixture {
@@ -106,6 +112,7 @@ impl Drop for Fixture {
 
 /// Ends a process at once, and waits until the system has closed its connections.
 pub(crate) fn kill(pid: u32) {
+    assert_ne!(pid, 0, "no process of its own");
     assert!(std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
     wait_until("the end of the process", || {
         // A zombie whose other threads have ended, too, has no files any more. The state is behind the name.

@@ -232,8 +232,10 @@ fn a_consumer_that_has_left_is_removed() {
     staying.wait_for(&[1]);
     let monitor = served.monitor();
     wait_until("two removals", || monitor.consumers("left", 10).unwrap().len() == 1);
-    let state = &monitor.channels("", 10).unwrap()[0];
-    assert_eq!((state.received, state.delivered, state.dropped), (1, 1, 2));
+    wait_until("the counts of the deliveries", || {
+        let state = &monitor.channels("", 10).unwrap()[0];
+        (state.received, state.delivered, state.dropped) == (1, 1, 2)
+    });
     assert_eq!(refusing.disconnections.load(Ordering::SeqCst), 0);
 }
 

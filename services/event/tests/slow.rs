@@ -11,15 +11,13 @@ use spandrel::types::Any;
 use spandrel_event::{EventOptions, Limits, PeerOptions};
 use spandrel_test_support::wait_until;
 
-use crate::support::{Served, consumers, long, supplier};
+use crate::support::{Served, consumers, long, patient, supplier};
 
 /// One of 100 consumers accepts connections, and never reads. The others get all events, and the memory stays bounded.
 #[test]
 fn a_consumer_that_never_reads_does_not_block_others() {
     let limits = Limits { queue_events: 50, ..Limits::default() };
-    // The push in progress fails in none of the waits below.
-    let peers = PeerOptions { timeout: Duration::from_secs(600), ..PeerOptions::default() };
-    let served = Served::with(EventOptions { limits, peers, ..EventOptions::default() }, 0);
+    let served = Served::with(EventOptions { limits, peers: patient(), ..EventOptions::default() }, 0);
     let channel = served.channel("slow");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mute = format!("corbaloc::{}/mute", listener.local_addr().unwrap());
@@ -77,7 +75,7 @@ fn a_dead_consumer_is_disconnected_after_its_failures() {
     let peers = PeerOptions {
         max_failures: 3,
         retry_pause: Duration::from_millis(20),
-        timeout: Duration::from_millis(500),
+        timeout: Duration::from_secs(2),
         ..PeerOptions::default()
     };
     let served = Served::with(EventOptions { peers, ..EventOptions::default() }, 0);

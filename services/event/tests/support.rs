@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use spandrel::services::cos_event_channel_admin::{ConsumerAdmin, EventChannel, ProxyPushConsumer, SupplierAdmin};
 use spandrel::services::cos_event_comm::push_consumer::PushError;
@@ -9,7 +10,7 @@ use spandrel::services::cos_event_comm::{PushConsumer, PushConsumerServant, Push
 use spandrel::services::event_monitoring::Monitor;
 use spandrel::types::Any;
 use spandrel::{Endpoint, Orb, Poa, SystemException};
-use spandrel_event::{EventOptions, EventService};
+use spandrel_event::{EventOptions, EventService, PeerOptions};
 use spandrel_test_support::wait_until;
 
 /// A running service, and the ORB of its clients.
@@ -21,7 +22,7 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn transient() -> Self {
-        Self::with(EventOptions::default(), 0)
+        Self::with(EventOptions { peers: patient(), ..EventOptions::default() }, 0)
     }
 
     pub(crate) fn with(options: EventOptions, port: u16) -> Self {
@@ -71,6 +72,11 @@ impl Drop for Served {
         }
         self.orb.shutdown().unwrap();
     }
+}
+
+/// No call of a peer fails by its time limit, on a loaded machine neither.
+pub(crate) fn patient() -> PeerOptions {
+    PeerOptions { timeout: Duration::from_secs(600), ..PeerOptions::default() }
 }
 
 pub(crate) fn consumers(channel: &EventChannel) -> ConsumerAdmin {

@@ -8,7 +8,7 @@ use spandrel::services::cos_naming::NamingContextExt;
 use spandrel::services::{NamingClient, NamingError};
 use spandrel::{Endpoint, ObjectRef, Orb};
 use spandrel_naming::{NamingOptions, NamingService};
-use spandrel_test_support::{block_on, wait_until};
+use spandrel_test_support::{block_on, free_port, wait_until};
 
 use crate::executable::object;
 
@@ -126,8 +126,8 @@ fn a_published_name_is_resolved_and_withdrawn() {
 
 #[test]
 fn a_name_that_the_service_has_lost_is_bound_again() {
-    let served = Served::start(0);
-    let port = served.port();
+    let port = free_port();
+    let served = Served::start(port);
     let (orb, names) = client(port);
     let names = names.check_interval(Duration::from_millis(5));
     let (line, other) = (object(&orb), orb.string_to_object("corbaloc::other.example/line2").unwrap());

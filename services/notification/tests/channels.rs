@@ -263,7 +263,7 @@ fn more_consumers_than_the_channel_allows_are_refused() {
     let unconnected = consumers(&channel).obtain_notification_pull_supplier(ClientType::AnyEvent).unwrap().0.unwrap();
     // The one that was never connected goes.
     pulling(&channel);
-    assert!(unconnected.my_type().is_err());
+    wait_until("the end of the proxy", || unconnected.my_type().is_err());
     match consumers(&channel).obtain_notification_pull_supplier(ClientType::AnyEvent) {
         Err(AdminLimitExceededError::AdminLimitExceeded(error)) => {
             assert_eq!(error.admin_property_err.name, "MaxConsumers");

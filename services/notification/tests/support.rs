@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use spandrel::services::cos_event_comm::Disconnected;
 use spandrel::services::cos_notification::{
@@ -19,7 +20,7 @@ use spandrel::services::cos_notify_comm::{
 use spandrel::services::cos_notify_filter::{ConstraintExp, Filter};
 use spandrel::types::{Any, Interface as _};
 use spandrel::{Endpoint, Orb, Poa, SystemException};
-use spandrel_notification::{NotificationOptions, NotificationService};
+use spandrel_notification::{NotificationOptions, NotificationService, PeerOptions};
 use spandrel_test_support::wait_until;
 
 /// A running service, and the ORB of its clients.
@@ -31,7 +32,7 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn new() -> Self {
-        Self::with(NotificationOptions::default())
+        Self::with(NotificationOptions { peers: patient(), ..NotificationOptions::default() })
     }
 
     pub(crate) fn with(options: NotificationOptions) -> Self {
@@ -107,6 +108,11 @@ impl Drop for Served {
 
 pub(crate) fn constraint(text: &str) -> ConstraintExp {
     ConstraintExp { event_types: Vec::new(), constraint_expr: text.to_owned() }
+}
+
+/// No call of a peer fails by its time limit, on a loaded machine neither.
+pub(crate) fn patient() -> PeerOptions {
+    PeerOptions { timeout: Duration::from_secs(600), ..PeerOptions::default() }
 }
 
 pub(crate) fn consumers(channel: &EventChannel) -> ConsumerAdmin {

@@ -92,6 +92,11 @@ impl Drop for Fixture {
     }
 }
 
+/// No evaluation ends by its time limit, on a loaded machine neither.
+fn patient() -> DynamicOptions {
+    DynamicOptions { time_limit: TEST_TIMEOUT, ..DynamicOptions::default() }
+}
+
 fn long(value: Option<Any>) -> Option<i32> {
     value.map(|value| value.extract().unwrap())
 }
@@ -99,7 +104,7 @@ fn long(value: Option<Any>) -> Option<i32> {
 #[test]
 fn a_value_is_evaluated_once_for_each_offer() {
     let fixture = Fixture::new();
-    let values = DynamicValues::new(DynamicOptions::default(), Instant::now() + TEST_TIMEOUT);
+    let values = DynamicValues::new(patient(), Instant::now() + TEST_TIMEOUT);
     for _ in 0..3 {
         assert_eq!(long(values.evaluated(&fixture.evaluation(1, "queue"))), Some(7));
     }
@@ -113,10 +118,7 @@ fn a_value_is_evaluated_once_for_each_offer() {
 #[test]
 fn values_of_several_offers_are_evaluated_at_the_same_time() {
     let fixture = Fixture::new();
-    let values = DynamicValues::new(
-        DynamicOptions { time_limit: TEST_TIMEOUT, ..DynamicOptions::default() },
-        Instant::now() + TEST_TIMEOUT,
-    );
+    let values = DynamicValues::new(patient(), Instant::now() + TEST_TIMEOUT);
     values.evaluate((0..3).map(|offer| fixture.evaluation(offer, "together")));
     for offer in 0..3 {
         assert_eq!(long(values.evaluated(&fixture.evaluation(offer, "together"))), Some(7));
@@ -127,7 +129,7 @@ fn values_of_several_offers_are_evaluated_at_the_same_time() {
 #[test]
 fn a_property_that_fails_or_has_another_type_does_not_exist() {
     let fixture = Fixture::new();
-    let values = DynamicValues::new(DynamicOptions::default(), Instant::now() + TEST_TIMEOUT);
+    let values = DynamicValues::new(patient(), Instant::now() + TEST_TIMEOUT);
     assert_eq!(values.evaluated(&fixture.evaluation(1, "fails")), None);
     assert_eq!(values.evaluated(&fixture.evaluation(1, "other")), None);
     assert_eq!(long(values.evaluated(&fixture.evaluation(1, "queue"))), Some(7), "the evaluator is called again");
@@ -152,8 +154,7 @@ fn an_evaluator_that_hangs_costs_one_time_limit() {
 #[test]
 fn a_query_has_a_number_of_evaluations() {
     let fixture = Fixture::new();
-    let values =
-        DynamicValues::new(DynamicOptions { limit: 2, ..DynamicOptions::default() }, Instant::now() + TEST_TIMEOUT);
+    let values = DynamicValues::new(DynamicOptions { limit: 2, ..patient() }, Instant::now() + TEST_TIMEOUT);
     values.evaluate((0..5).map(|offer| fixture.evaluation(offer, "queue")));
     assert_eq!((fixture.calls(), values.is_limited()), (2, true));
     assert_eq!(long(values.evaluated(&fixture.evaluation(0, "queue"))), Some(7));
@@ -163,7 +164,7 @@ fn a_query_has_a_number_of_evaluations() {
 #[test]
 fn no_value_is_evaluated_after_the_end_of_the_query() {
     let fixture = Fixture::new();
-    let values = DynamicValues::new(DynamicOptions::default(), Instant::now());
+    let values = DynamicValues::new(patient(), Instant::now());
     assert_eq!(values.evaluated(&fixture.evaluation(1, "queue")), None);
     assert_eq!(fixture.calls(), 0);
 }

@@ -12,6 +12,8 @@ use spandrel::types::{Any, Interface as _, TypeCode};
 use spandrel::{Endpoint, Orb, Poa};
 use spandrel_trading::{TradingOptions, TradingService};
 
+use crate::support::patient;
+
 struct Trader {
     orb: Orb,
     service: Option<TradingService>,
@@ -21,7 +23,7 @@ struct Trader {
 impl Trader {
     fn with(options: TradingOptions) -> Self {
         let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
-        let service = TradingService::start(&orb, options).unwrap();
+        let service = TradingService::start(&orb, patient(options)).unwrap();
         let lookup = service.lookup().unchecked_narrow();
         Self { orb, service: Some(service), lookup }
     }

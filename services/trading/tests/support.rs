@@ -6,7 +6,21 @@ use spandrel::services::cos_trading_repos::ServiceTypeRepository;
 use spandrel::services::cos_trading_repos::service_type_repository::{PropStruct, PropertyMode};
 use spandrel::types::{Any, TypeCode};
 use spandrel::{Endpoint, ObjectRef, Orb};
+use spandrel_test_support::TEST_TIMEOUT;
 use spandrel_trading::{TradingOptions, TradingService};
+
+/// No query and no evaluation ends by the default of its time limit, on a loaded machine neither.
+pub(crate) fn patient(mut options: TradingOptions) -> TradingOptions {
+    let defaults = TradingOptions::default();
+    for (limit, default) in
+        [(&mut options.query_time, defaults.query_time), (&mut options.dynamic.time_limit, defaults.dynamic.time_limit)]
+    {
+        if *limit == default {
+            *limit = 5 * TEST_TIMEOUT;
+        }
+    }
+    options
+}
 
 /// A running service, and its interfaces as a client has them.
 pub(crate) struct Served {
@@ -39,7 +53,7 @@ impl Served {
     /// A service on this ORB.
     pub(crate) fn on(orb: Orb, options: TradingOptions) -> Self {
         let client = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
-        let service = TradingService::start(&orb, options).unwrap();
+        let service = TradingService::start(&orb, patient(options)).unwrap();
         let lookup = client.string_to_object(&service.lookup().to_string()).unwrap();
         let lookup = Lookup::narrow(&lookup).unwrap();
         let register = lookup.register_if().unwrap().unwrap();

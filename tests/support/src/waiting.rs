@@ -4,8 +4,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time limit of each wait in a test: far longer than any step takes unless it hangs.
-pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time limit of each wait in a test: far longer than any step takes on a loaded machine, unless it hangs.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The time for which a wait checks its condition without a pause.
+const SPIN_TIME: Duration = Duration::from_millis(5);
+
+/// The pause between two checks of a condition after [`SPIN_TIME`].
+const POLL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Waits until `is_there` returns true; `what` names the awaited event.
 ///
@@ -30,10 +36,16 @@ pub fn eventually(is_so: impl FnMut() -> bool) {
 pub fn holds_within(limit: Duration, mut is_there: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !is_there() {
-        if begun.elapsed() >= limit {
+        let elapsed = begun.elapsed();
+        if elapsed >= limit {
             return false;
         }
-        thread::yield_now();
+        // A test that polls without a pause takes processor time from the threads and programs that it waits for.
+        if elapsed < SPIN_TIME {
+            thread::yield_now();
+        } else {
+            thread::sleep(POLL_PAUSE);
+        }
     }
     true
 }

@@ -269,7 +269,8 @@ fn a_linked_trader_that_hangs_leaves_the_offers_of_the_others() {
         first.link(name, other, ALWAYS);
     }
     let hangs = others[0].trader.answers.lock();
-    assert_eq!(first.query("first", &[], 100), [0, 2]);
+    // On a loaded machine, an answer of the other trader may take longer than the time limit.
+    eventually(|| first.query("first", &[], 100) == [0, 2]);
     drop(hangs);
 }
 
