@@ -73,7 +73,7 @@ fn end(length: u64, checksum: Option<u32>) -> Vec<u8> {
 
 #[test]
 fn a_token_opens_one_connection_for_its_peer_and_its_role() {
-    let parties = impatient();
+    let parties = parties();
     let refused = |count| assert_eq!(parties.bulk.statistics().refused_tokens, count);
     let (offer, _) = parties.download(vec![7; 100]);
 
@@ -191,7 +191,7 @@ fn a_peer_that_stops_anywhere_ends_with_the_reason() {
 
 #[test]
 fn a_sender_that_breaks_the_protocol_is_told_and_nothing_is_stored() {
-    let parties = impatient();
+    let parties = parties();
     let cases: [(&[&[u8]], ErrorCode); 8] = [
         (&[&data(b"1234"), &end(4, Some(7))], ErrorCode::Corrupt),
         (&[&data(b"1234"), &end(5, None)], ErrorCode::Corrupt),
@@ -212,7 +212,7 @@ fn a_sender_that_breaks_the_protocol_is_told_and_nothing_is_stored() {
         assert!(sink.whole().is_none());
     }
 
-    let limits = BulkLimits { upload: 6, ..short_limits() };
+    let limits = BulkLimits { upload: 6, ..BulkLimits::default() };
     let parties = parties_with(|builder| builder.tcp(inet::Addr::loopback(0)).limits(limits));
     let (offer, transfer) = parties.upload(Shared::default());
     let octets = [greeting(&offer, Role::Sends, 0), data(b"1234"), data(b"567")].concat();
@@ -223,7 +223,7 @@ fn a_sender_that_breaks_the_protocol_is_told_and_nothing_is_stored() {
 
 #[test]
 fn a_receiver_that_breaks_the_protocol_ends_its_transfer() {
-    let parties = impatient();
+    let parties = parties();
     for octets in [&data(b"1")[..], &end(10, None), b"\0\0\0\0\0\0\0\0", &error_frame(ErrorCode::Storage, "disk full")]
     {
         let (offer, transfer) = parties.download(vec![7; 64 << 20]);
@@ -257,7 +257,7 @@ fn the_number_of_connections_is_bounded() {
     assert!(matches!(&end, Ok(0)) || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
     eventually(|| parties.bulk.statistics().refused_connections == 1);
     drop(held);
-    // A transfer that fails is over, so that each attempt needs an offer of its own.
+    // A client that is refused cancels its transfer: each attempt has an offer of its own.
     eventually(|| {
         let (offer, _) = parties.download(vec![1]);
         BulkClient::default().calls(false).resumptions(0).receive(&offer, &mut Vec::new()).is_ok()
@@ -294,15 +294,15 @@ fn offer_of(parties: &Parties, octets: Vec<u8>) -> Offer {
 fn an_offering_party_that_stops_or_lies_ends_the_call_in_time() {
     let parties = parties();
     let accepted = |offset, length| Answer { status: 0, offset, length }.encode().to_vec();
-    let taking = BulkClient::default().calls(false).resumptions(0).idle_limit(Duration::from_millis(200));
-    let receive = move |octets: Vec<u8>| {
+    let patient = BulkClient::default().calls(false).resumptions(0);
+    let receive_by = |taking: BulkClient, octets: Vec<u8>| {
         let offer = offer_of(&parties, octets);
-        let taking = taking.clone();
         let mut received = Vec::new();
         within_time(move || taking.receive(&offer, &mut received).unwrap_err())
     };
+    let receive = |octets| receive_by(patient.clone(), octets);
     for octets in [vec![], accepted(0, 100)[..9].to_vec(), accepted(0, 100), [accepted(0, 100), data(b"12")].concat()] {
-        let error = receive(octets);
+        let error = receive_by(patient.clone().idle_limit(Duration::from_millis(200)), octets);
         assert!(matches!(error, BulkError::TimedOut { .. }), "{error:?}");
     }
     let long = [accepted(0, 1000), data(&[7; 101])].concat();

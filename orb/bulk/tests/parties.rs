@@ -8,13 +8,14 @@ use std::{
 };
 
 use spandrel_bulk::{
-    BulkClient, BulkLimits, BulkServer, BulkServerBuilder, OfferedTo, OfferedTransfer, Sink, Source,
+    BulkClient, BulkError, BulkLimits, BulkServer, BulkServerBuilder, OfferedTo, OfferedTransfer, Outcome, Sink,
+    Source,
     bulk::{Offer, StreamEnd},
 };
 use spandrel_ipc::inet;
 use spandrel_orb::{Endpoint, Orb};
 use spandrel_poa::Poa;
-use spandrel_test_support::ChildProcess;
+use spandrel_test_support::{ChildProcess, wait_until};
 
 pub(crate) struct Parties {
     pub(crate) offering: Orb,
@@ -65,6 +66,19 @@ impl Drop for Parties {
 
 pub(crate) fn loopback() -> OfferedTo {
     OfferedTo::Host([127, 0, 0, 1].into())
+}
+
+/// Repeats the transfer while no connection is open in time: on a loaded machine, that may exceed its time limit.
+pub(crate) fn patiently(mut transfer: impl FnMut() -> Result<Outcome, BulkError>) -> Result<Outcome, BulkError> {
+    let mut result = transfer();
+    wait_until("a connection", || {
+        let is_late = matches!(result, Err(BulkError::Unreachable(_)));
+        if is_late {
+            result = transfer();
+        }
+        !is_late
+    });
+    result
 }
 
 /// The TCP address in an offer.

@@ -10,7 +10,7 @@ use spandrel_ipc::inet;
 use spandrel_test_support::{TEST_TIMEOUT, pattern};
 
 use crate::{
-    parties::{Parties, loopback, parties_with},
+    parties::{Parties, loopback, parties_with, patiently},
     transfers::Shared,
 };
 
@@ -19,12 +19,12 @@ fn route_of(parties: &Parties, client: &BulkClient, octets: usize) -> Route {
     let data = pattern(octets);
     let (offer, transfer) = parties.download(data.clone());
     let mut received = Vec::new();
-    let down = client.receive(&offer, &mut received).unwrap();
+    let down = patiently(|| client.receive(&offer, &mut received)).unwrap();
     assert!(received == data && down.is_verified);
     assert!(transfer.wait(TEST_TIMEOUT).unwrap().unwrap().octets == octets as u64);
     let sink = Shared::default();
     let (offer, transfer) = parties.upload(sink.clone());
-    let up = client.send(&offer, &data).unwrap();
+    let up = patiently(|| client.send(&offer, &data)).unwrap();
     assert!(sink.whole().unwrap() == data);
     assert!(transfer.wait(TEST_TIMEOUT).unwrap().unwrap().octets == octets as u64);
     assert_eq!((down.route, down.checksum), (up.route, up.checksum));

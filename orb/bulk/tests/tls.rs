@@ -15,6 +15,8 @@ use spandrel_test_support::{
     pattern,
 };
 
+use crate::parties::patiently;
+
 /// A servant whose operation `renew` makes an offer to its caller.
 struct Offering(Arc<BulkServer>, Arc<Mutex<Option<Offer>>>, Vec<u8>);
 
@@ -86,17 +88,17 @@ fn a_party_with_tls_is_served_over_tls_alone_with_its_certificate() {
     let mut received = Vec::new();
     let offer = next_offer();
     let secure = BulkClient::default().tls(&viewer).calls(false);
-    let outcome = secure.receive(&offer, &mut received).unwrap();
+    let outcome = patiently(|| secure.receive(&offer, &mut received)).unwrap();
     assert!(received == data);
     assert_eq!((outcome.route, outcome.is_verified), (Route::Tls, true));
 
     // Another certificate of the same authority does not open the connection, and leaves the token to its owner.
     let offer = next_offer();
     let other = BulkClient::default().tls(&protocol(&authority, &authority.issue("nurse"))).calls(false);
-    let error = other.receive(&offer, &mut Vec::new()).unwrap_err();
+    let error = patiently(|| other.receive(&offer, &mut Vec::new())).unwrap_err();
     assert!(matches!(error, BulkError::GaveUp { code: 1, .. }), "{error:?}");
     assert_eq!(bulk.statistics().refused_tokens, 1);
-    secure.receive(&offer, &mut Vec::new()).unwrap();
+    patiently(|| secure.receive(&offer, &mut Vec::new())).unwrap();
 
     // Without TLS for bulk connections, the calls over TLS are what is left.
     let clear = BulkClient::default();

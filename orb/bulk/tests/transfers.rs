@@ -5,8 +5,9 @@ use std::{
     io::Write,
     process::{Command, Stdio},
     sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
     },
     time::Duration,
 };
@@ -18,14 +19,14 @@ use spandrel_bulk::{
 use spandrel_ipc::inet;
 use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, eventually, in_background, pattern, this_program};
 
-use crate::parties::{parties, parties_with, relayed, short_limits};
+use crate::parties::{Parties, loopback, parties, parties_with, relayed};
 
 /// More than the queues of a connection take.
 const LARGE: usize = 12 << 20;
 
 /// A destination that its test can look at.
 #[derive(Clone, Default)]
-pub(crate) struct Shared(pub(crate) Arc<std::sync::Mutex<(Vec<u8>, bool)>>);
+pub(crate) struct Shared(pub(crate) Arc<Mutex<(Vec<u8>, bool)>>);
 
 impl Sink for Shared {
     fn write(&mut self, octets: &[u8]) -> std::io::Result<()> {
@@ -207,6 +208,19 @@ fn a_broken_transfer_goes_on_where_it_ended() {
     assert!(ended.to_string().contains("broke"), "the other party is told of it: {ended:?}");
 }
 
+/// A client that stops in the middle of its transfer until the sender is dropped. The receiver gets a message once it has
+/// stopped.
+fn held_client() -> (BulkClient, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let (start, started) = mpsc::channel();
+    let (release, released) = mpsc::channel();
+    let released = Mutex::new(released);
+    let client = BulkClient::default().calls(false).on_progress(move |_| {
+        _ = start.send(());
+        assert!(released.lock().unwrap().recv().is_err());
+    });
+    (client, started, release)
+}
+
 #[test]
 fn either_party_cancels_and_the_other_gets_the_reason() {
     let parties = parties();
@@ -233,19 +247,16 @@ fn either_party_cancels_and_the_other_gets_the_reason() {
     for is_download in [true, false] {
         let (offer, transfer) =
             if is_download { parties.download(vec![7; 64 << 20]) } else { parties.upload(Vec::new()) };
-        let (start, started) = std::sync::mpsc::channel();
-        let slow = BulkClient::default().calls(false).on_progress(move |_| {
-            _ = start.send(());
-            std::thread::sleep(Duration::from_millis(5));
-        });
+        let (held, started, release) = held_client();
         let data = vec![7; 64 << 20];
         let ended = in_background(move || match is_download {
-            true => slow.receive(&offer, &mut Vec::new()),
-            false => slow.send(&offer, &data),
+            true => held.receive(&offer, &mut Vec::new()),
+            false => held.send(&offer, &data),
         });
         started.recv_timeout(TEST_TIMEOUT).unwrap();
         assert!(transfer.wait(Duration::ZERO).is_none());
         transfer.cancel("the archive closes");
+        drop(release);
         let error = ended.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err();
         assert!(error.to_string().contains("the archive closes"), "{error:?}");
         assert!(matches!(error, BulkError::Cancelled { by: Party::Peer, .. }), "{error:?}");
@@ -255,24 +266,42 @@ fn either_party_cancels_and_the_other_gets_the_reason() {
 #[test]
 fn a_transfer_has_an_end_in_time() {
     let parties = parties();
-    let (offer, transfer) = parties.download(vec![7; 64 << 20]);
-    let slow = BulkClient::default().calls(false).time_limit(Duration::from_millis(200));
-    let slow = slow.on_progress(|_| std::thread::sleep(Duration::from_millis(20)));
-    let error = slow.receive(&offer, &mut Vec::new()).unwrap_err();
-    assert!(matches!(error, BulkError::TimedOut { .. }), "{error:?}");
-    assert!(transfer.wait(TEST_TIMEOUT).unwrap().is_err());
+    let has_begun = Arc::new(AtomicBool::new(false));
+    // On a loaded machine, the time may end before the connection is open.
+    eventually(|| {
+        let (offer, transfer) = parties.download(vec![7; 64 << 20]);
+        let slow = BulkClient::default().calls(false).time_limit(Duration::from_millis(200));
+        let begun = Arc::clone(&has_begun);
+        let slow = slow.on_progress(move |_| {
+            begun.store(true, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(20));
+        });
+        let error = slow.receive(&offer, &mut Vec::new()).unwrap_err();
+        assert!(matches!(error, BulkError::TimedOut { .. }), "{error:?}");
+        if has_begun.load(Ordering::Relaxed) {
+            assert!(transfer.wait(TEST_TIMEOUT).unwrap().is_err());
+        } else {
+            transfer.cancel("another attempt");
+        }
+        has_begun.load(Ordering::Relaxed)
+    });
 }
 
 #[test]
 fn an_offer_expires_and_the_number_of_offers_is_bounded() {
-    let limits = BulkLimits { offers: 2, valid_for: Duration::from_millis(100), ..short_limits() };
+    let limits = BulkLimits { offers: 2, ..BulkLimits::default() };
+    let lasting = parties_with(|builder| builder.tcp(inet::Addr::loopback(0)).limits(limits));
+    let offered = |parties: &Parties| parties.bulk.offer_source(vec![1], &loopback());
+    let _two = [(); 2].map(|()| offered(&lasting).unwrap());
+    assert!(matches!(offered(&lasting), Err(BulkError::TooMany(2))));
+
+    // Offers that have expired make room for others.
+    let limits = BulkLimits { valid_for: Duration::from_millis(100), ..limits };
     let parties = parties_with(|builder| builder.tcp(inet::Addr::loopback(0)).limits(limits));
-    let (offer, transfer) = parties.download(vec![1]);
-    let (_, _second) = parties.download(vec![2]);
-    let third = parties.bulk.offer_source(vec![3], &crate::parties::loopback());
-    assert!(matches!(third, Err(BulkError::TooMany(2))));
-    eventually(|| parties.bulk.offer_source(vec![3], &crate::parties::loopback()).is_ok());
-    assert!(transfer.wait(Duration::ZERO).unwrap().unwrap_err().to_string().contains("expired"));
+    let (offer, transfer) = offered(&parties).unwrap();
+    let (_, _second) = offered(&parties).unwrap();
+    eventually(|| offered(&parties).is_ok());
+    assert!(transfer.wait(TEST_TIMEOUT).unwrap().unwrap_err().to_string().contains("expired"));
     let error = BulkClient::default().calls(false).receive(&offer, &mut Vec::new()).unwrap_err();
     assert!(matches!(error, BulkError::GaveUp { code: 1, .. }), "{error:?}");
     assert_eq!(parties.bulk.statistics().refused_tokens, 1);
@@ -283,8 +312,9 @@ fn an_offer_expires_and_the_number_of_offers_is_bounded() {
 #[test]
 fn a_complete_transfer_cannot_be_renewed() {
     let parties = parties();
-    let (offer, _) = parties.download(vec![1]);
+    let (offer, transfer) = parties.download(vec![1]);
     BulkClient::default().receive(&offer, &mut Vec::new()).unwrap();
+    transfer.wait(TEST_TIMEOUT).unwrap().unwrap();
     let FailedError::Failed(failed) = offer.control.as_ref().unwrap().renew().unwrap_err() else { panic!() };
     assert_eq!(failed.code, FailureCode::Complete);
     let wrong = BulkClient::default().send(&offer, &vec![1]).unwrap_err();
@@ -295,16 +325,13 @@ fn a_complete_transfer_cannot_be_renewed() {
 fn the_end_of_the_offering_side_ends_its_transfers() {
     let mut parties = parties();
     let (offer, transfer) = parties.download(vec![7; 64 << 20]);
-    let (start, started) = std::sync::mpsc::channel();
-    let slow = BulkClient::default().calls(false).on_progress(move |_| {
-        _ = start.send(());
-        std::thread::sleep(Duration::from_millis(5));
-    });
-    let ended = in_background(move || slow.receive(&offer, &mut Vec::new()));
+    let (held, started, release) = held_client();
+    let ended = in_background(move || held.receive(&offer, &mut Vec::new()));
     started.recv_timeout(TEST_TIMEOUT).unwrap();
     let other =
         spandrel_bulk::BulkServer::builder(&spandrel_poa::Poa::root(&parties.offering).unwrap()).open().unwrap();
     drop(std::mem::replace(&mut parties.bulk, other));
+    drop(release);
     assert!(transfer.wait(TEST_TIMEOUT).unwrap().unwrap_err().to_string().contains("has ended"));
     assert!(ended.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err().to_string().contains("has ended"));
 }
