@@ -88,6 +88,13 @@ pub(crate) fn transfer(server: SocketAddr) {
     request(&stream, &[b"4000"], 4_000);
 }
 
+/// Whether one exchange of the paper succeeds before the server drops the connection.
+pub(crate) fn is_in_time(server: SocketAddr) -> bool {
+    let mut stream = connect(server);
+    let mut octets = [0; GREETING.len() + 4_000];
+    stream.write_all(b"4000").and_then(|()| stream.read_exact(&mut octets)).is_ok()
+}
+
 /// Waits for the end of a connection, and returns the octets before it.
 pub(crate) fn rest(mut stream: &TcpStream) -> Vec<u8> {
     let mut octets = Vec::new();
