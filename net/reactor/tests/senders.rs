@@ -293,6 +293,36 @@ fn a_paused_connection_gets_no_input<P: TestFamily>(concurrency: impl Concurrenc
     drop(running);
 }
 
+/// Pauses at its first input, and has neither a timer nor a sender.
+struct PausedForEver(mpsc::Sender<String>);
+
+impl<F: Family> ServiceHandler<F> for PausedForEver {
+    fn handle_input(&mut self, peer: &mut Peer<'_, F>) -> io::Result<()> {
+        peer.recv(&mut [0; 4])?;
+        peer.pause();
+        Ok(())
+    }
+
+    fn close(&mut self, _: &mut Peer<'_, F>, reason: &CloseReason) {
+        let _ = self.0.send(reason.to_string());
+    }
+}
+
+#[test]
+fn a_thread_closes_a_paused_connection_that_nothing_can_resume() {
+    let running = Running::start(1);
+    let (tell, reasons) = mpsc::channel();
+    let acceptor = Acceptor::new(Inet::default(), move || PausedForEver(tell.clone()));
+    let acceptor = acceptor.concurrency(ThreadPerConnection::new(4));
+    let server = acceptor.open(running.reactor.registry(), &Addr::loopback(0)).unwrap();
+    let client = client(server.addr());
+    client.send_n(b"one").unwrap();
+    let reason = reasons.recv_timeout(TEST_TIMEOUT).unwrap();
+    assert!(reason.contains("a connection is paused, and has no timer or sender to resume it"), "{reason}");
+    expect_end(&client);
+    drop(running);
+}
+
 macro_rules! senders {
     ($name:ident, $TestFamily:ident) => {
         mod $name {

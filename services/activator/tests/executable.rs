@@ -335,6 +335,21 @@ fn bad_commands_and_an_unreachable_activator_have_an_exit_code_and_one_line() {
 }
 
 #[test]
+fn a_shell_completes_subcommands_and_options() {
+    let completions = |words: &[&str]| {
+        let mut command = command();
+        command.env("COMPLETE", "bash").env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_COMP_TYPE", "9");
+        command.env("_CLAP_COMPLETE_SPACE", "false").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+        let output = command.args(["--", "spandrel-activator"]).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(completions(&["dra"]), ["drain"]);
+    assert_eq!(completions(&["--comm"]), ["--commands"]);
+    assert_eq!(completions(&["add", "bank", "--comm"]), ["--command"]);
+}
+
+#[test]
 fn the_default_port_is_that_of_the_activator() {
     // An address at which nothing listens.
     for (server, expected) in [("127.0.0.77", "127.0.0.77:2810"), ("[::1]", "[::1]:2810"), ("[::1]:1", "[::1]:1")] {

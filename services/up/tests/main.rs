@@ -1,6 +1,7 @@
 //! The executables of services: readiness, policies, bad input, the console and their end.
 #![cfg(unix)]
 
+mod arguments;
 mod authorization;
 mod bad_input;
 #[cfg(feature = "console")]

@@ -50,7 +50,7 @@ fn fill(running: &Running, orb: &Orb) {
     }
 }
 
-fn served(running: &Running, orb: &Orb, key: &str) -> ObjectRef {
+pub(crate) fn served(running: &Running, orb: &Orb, key: &str) -> ObjectRef {
     let address = running.url.trim_end_matches("NameService");
     orb.string_to_object(&format!("{address}{key}")).unwrap()
 }

@@ -90,6 +90,7 @@ impl Decode for WString {
 /// use types::{BoundedWString, OverBound}; // of spandrel
 ///
 /// let code = BoundedWString::<3>::try_from("NOK")?;
+/// assert_eq!(format!("{code} {code:?}"), "NOK \"NOK\"");
 /// assert_eq!(code.into_inner(), "NOK");
 /// assert_eq!(BoundedWString::<3>::try_from("krone"), Err(OverBound { len: 5, bound: 3 }));
 /// # Ok::<(), OverBound>(())
