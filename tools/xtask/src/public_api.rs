@@ -84,17 +84,24 @@ pub(crate) fn run(revision: &str, packages: &[&str]) -> Result<()> {
     let _ = git().args(["worktree", "remove", "--force"]).arg(&before).output();
     workspace::run(git().args(["worktree", "add", "--force", "--detach"]).arg(&before).arg(revision))?;
     let older = members(&before)?;
+    let mut failed = Vec::new();
     for &name in packages {
         if !older.contains(name) {
             println!("{name}: a crate that {revision} does not have");
             continue;
         }
-        let (old, new) = (list(&tool, name, &before)?, list(&tool, name, &root)?);
-        if let Some(report) = difference(&concise(&old), &concise(&new)) {
-            println!("{name}: {report}");
+        let listings = list(&tool, name, &before, "old").and_then(|old| Ok((old, list(&tool, name, &root, "new")?)));
+        match listings.map(|(old, new)| difference(&concise(&old), &concise(&new))) {
+            Ok(None) => println!("{name}: no difference"),
+            Ok(Some(report)) => println!("{name}: {report}"),
+            Err(error) => {
+                println!("{error:#}");
+                failed.push(name);
+            }
         }
     }
-    workspace::run(git().args(["worktree", "remove", "--force"]).arg(&before))
+    workspace::run(git().args(["worktree", "remove", "--force"]).arg(&before))?;
+    if failed.is_empty() { Ok(()) } else { bail!("there is no listing of {}", failed.join(", ")) }
 }
 
 /// The names of the packages of the workspace in a folder.
@@ -110,12 +117,15 @@ fn members(folder: &Path) -> Result<BTreeSet<String>> {
     Ok(packages.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect())
 }
 
-/// The output of the tool for a crate of the sources in a folder.
-fn list(tool: &Path, name: &str, folder: &Path) -> Result<String> {
+/// The output of the tool for a crate of the sources in a folder. `build` names the folder of their build: Cargo takes a crate
+/// of another workspace with the same relative path for the same crate.
+fn list(tool: &Path, name: &str, folder: &Path, build: &str) -> Result<String> {
     let mut command = Command::new(tool);
     // The toolchain of the JSON; otherwise the present one's programs would run.
     command.env("RUSTUP_TOOLCHAIN", "nightly").env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTDOC");
-    command.env("CARGO_TARGET_DIR", workspace::target().join("public-api")).env("CARGO_TERM_COLOR", "never");
+    command
+        .env("CARGO_TARGET_DIR", workspace::target().join("public-api").join(build))
+        .env("CARGO_TERM_COLOR", "never");
     command.args(["public-api", "--omit", "blanket-impls", "--all-features", "--package", name]);
     let output = command.current_dir(folder).output().context("cannot start cargo-public-api")?;
     if !output.status.success() {
