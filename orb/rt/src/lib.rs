@@ -44,7 +44,7 @@ pub use mapping::{
 };
 pub use memory::lock_memory;
 pub use mutex::{MutexNotFound, RtMutex};
-pub use policy_factory::RtPolicyFactory;
+pub use policy_factory::{RtPolicyFactory, protocol_list};
 pub use pool::{
     BoxedJob, Discarded, DynamicLifespan, ExecutionTimes, Job, LaneSettings, LaneStatistics, Overrun, OverrunAction,
     OverrunObserver, PoolSettings, PoolThread, RefusalReason, Refused, ThreadPool, Work,

@@ -11,9 +11,11 @@ use spandrel::{
         RtPoaBuilder, RtPolicyFactory, RtServerOrb, Scheduling, SchedulingClass,
         contexts::{self, RT_CORBA_PRIORITY},
         policies::{
-            PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy, PrivateConnectionPolicy,
-            ThreadpoolPolicy,
+            ClientProtocolPolicy, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy,
+            PrivateConnectionPolicy, ServerProtocolPolicy, ThreadpoolPolicy,
         },
+        protocol_list,
+        protocols::{self, Protocol},
     },
     server::Servant,
     types::{Any, TypeCode},
@@ -169,7 +171,7 @@ fn bands_as_any(low: i16, high: i16) -> Any {
     let list = TypeCode::sequence(&band, 0).unwrap();
     let bands = TypeCode::alias("IDL:omg.org/RTCORBA/PriorityBands:1.0", "PriorityBands", &list).unwrap();
     let octets = [&[0, 0, 0, 2, 0, 0, 0, 9][..], &low.to_be_bytes(), &high.to_be_bytes()].concat();
-    Any::read(bands, &mut Decoder::new(&octets, Wire::new(ByteOrder::Big, GiopVersion::V1_2))).unwrap()
+    any_of(&bands, &octets)
 }
 
 #[test]
@@ -190,7 +192,33 @@ fn policies_are_created_from_values_of_the_standards_types() {
     assert_eq!(reason(45, &bands_as_any(-1, -1)), PolicyErrorCode::BadPolicyValue);
     assert_eq!(reason(45, &Any::new(7_i16).unwrap()), PolicyErrorCode::BadPolicyType);
     assert_eq!(reason(41, &Any::new(7_i16).unwrap()), PolicyErrorCode::BadPolicyType);
-    assert_eq!(reason(40, &Any::new(7_i16).unwrap()), PolicyErrorCode::BadPolicyType, "it has a constructor");
+    assert_eq!(reason(40, &Any::new(7_i16).unwrap()), PolicyErrorCode::BadPolicyType);
+
+    for model in [PriorityModel::ClientPropagated, PriorityModel::ServerDeclared] {
+        let policy = PriorityModelPolicy { model, server_priority: Priority::new(20_000).unwrap() };
+        assert_eq!(orb.create_policy(40, &Any::new(policy).unwrap()).unwrap().value(), Some(&policy));
+    }
+    let model = PriorityModelPolicy { model: PriorityModel::ServerDeclared, server_priority: Priority::MIN };
+    let negative = any_of(Any::new(model).unwrap().type_code(), &[0, 0, 0, 1, 0xff, 0xff]);
+    assert_eq!(reason(40, &negative), PolicyErrorCode::BadPolicyValue);
+
+    let list = protocol_list(&[protocols::UNIX_DOMAIN, protocols::IIOP]).unwrap();
+    let expected =
+        [protocols::UNIX_DOMAIN, protocols::IIOP].map(|protocol_type| Protocol { protocol_type, transport: None });
+    let server = ServerProtocolPolicy::new(expected.to_vec()).unwrap();
+    assert_eq!(orb.create_policy(42, &list).unwrap().value(), Some(&server));
+    let client = ClientProtocolPolicy::new(expected.to_vec()).unwrap();
+    assert_eq!(orb.create_policy(43, &list).unwrap().value(), Some(&client));
+    for policy_type in [42, 43] {
+        assert_eq!(reason(policy_type, &Any::new(0_u32).unwrap()), PolicyErrorCode::BadPolicyType);
+        assert_eq!(reason(policy_type, &protocol_list(&[]).unwrap()), PolicyErrorCode::BadPolicyValue);
+        assert_eq!(reason(policy_type, &protocol_list(&[0, 0]).unwrap()), PolicyErrorCode::BadPolicyValue, "one twice");
+    }
+}
+
+/// A value of a type, from octets of the big-endian order.
+fn any_of(type_code: &TypeCode, octets: &[u8]) -> Any {
+    Any::read(type_code.clone(), &mut Decoder::new(octets, Wire::new(ByteOrder::Big, GiopVersion::V1_2))).unwrap()
 }
 
 /// The names of the ORB's threads, as far as the system keeps them: 15 octets.
