@@ -4,7 +4,7 @@
 
 use spandrel_giop::{IiopProfile, SystemException};
 use spandrel_orb::{Interface, ObjectRef, OperationDemux};
-use spandrel_server::{Servant, ServedAsyncBy, ServedBy};
+use spandrel_server::{Servant, ServedAsyncBy, ServedBy, dedicated_addresses, dedicated_hosts};
 use spandrel_sync::Arc;
 
 use crate::{
@@ -238,6 +238,9 @@ impl Poa {
         }
         if let Some(executor) = &self.adapter.executor {
             references = references.with_components(executor.reference_components(id));
+            if let Some(addresses) = executor.endpoint(id).and_then(|number| dedicated_addresses(&self.orb, number)) {
+                references = references.with_addresses(addresses);
+            }
         }
         Ok(references.make(&self.orb, interface, id, self.adapter.key(id))?)
     }
@@ -249,7 +252,10 @@ impl Poa {
         let is_persistent = self.adapter.policies.is_persistent();
         // Adapters of the same name in other servers have equal keys; transient ones differ by their random
         // incarnations.
-        let here = if is_persistent { self.orb.listen()? } else { Vec::new() };
+        let mut here = if is_persistent { self.orb.listen()? } else { Vec::new() };
+        if self.adapter.executor.is_some() {
+            here.extend(dedicated_hosts(&self.orb));
+        }
         // References by way of the implementation repository have its addresses, and the name of this server.
         let repository = if is_persistent { self.orb.implementation_repository_prefix() } else { None };
         let mut ids = profiles.filter_map(|profile| {

@@ -63,7 +63,7 @@ fn of_connection() -> Option<Arc<CancellationSource>> {
 /// The connection of the request that this thread runs, with its frame.
 fn connection() -> Option<(Frame, Arc<ServerConnection>)> {
     let frame = Frame::current()?;
-    Some((frame, RequestServer::of(&orb()?)?.server().find(frame.connection)?))
+    Some((frame, RequestServer::of(&orb()?)?.find_connection(frame.connection)?))
 }
 
 /// The cancellation source of a caller in this ORB that serves no request but has a deadline.

@@ -28,6 +28,7 @@
 //! - `callbacks` runs requests that arrive over connections which this ORB has opened (bidirectional GIOP).
 //! - `datagrams` runs requests by datagram (DIOP).
 //! - `listener` opens the endpoints, and admits and closes the accepted connections.
+//! - `dedicated` has the endpoints with a reading thread and limits of their own, whose requests all go to executors.
 //! - `request_server` joins these, and is the core's interface to them. `install` puts it into an ORB.
 //!
 //! Each module uses only modules above it in this list. A module that has to call one further down has a
@@ -54,6 +55,7 @@ mod collocated;
 mod connection;
 mod current;
 mod datagrams;
+mod dedicated;
 #[doc(hidden)]
 pub mod generated;
 mod install;
@@ -80,6 +82,7 @@ mod worker_counts;
 
 pub(crate) use connection::ServerConnection;
 pub use current::{current_peer_address, with_current_stream};
+pub use dedicated::{EndpointNumber, dedicated_addresses, dedicated_hosts, open_dedicated_endpoint};
 pub use install::install_adapter;
 pub use long_wait::{LongWaitWatch, WaitingRequests};
 pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reservation, Resolution, ServantUse, Upcall};

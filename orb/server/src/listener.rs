@@ -177,6 +177,11 @@ impl Server {
         }
     }
 
+    /// Whether connections wait until the ORB is told to accept them.
+    pub(crate) fn holds_connections(&self) -> bool {
+        self.listeners.lock().are_held
+    }
+
     fn admit(self: &Arc<Self>, transport: Box<dyn ReactorTransport>, from: &Address, orb: &Orb) -> io::Result<()> {
         let ServerResources { settings, pool, threads, upcall_monitor, .. } = &*self.resources;
         if settings.rules.rank(from).is_none() {
@@ -273,11 +278,8 @@ impl Server {
         self.admitted.lock().connections.get(&index).cloned()
     }
 
-    /// Stops accepting, lets running requests end, sends CloseConnection to every client, and waits a bounded
-    /// time for the connections' ends.
-    ///
-    /// `timeout`: the longest time for running requests.
-    pub(crate) fn shutdown(&self, timeout: Duration) {
+    /// Stops accepting, and begins to close all connections, which it returns.
+    fn begin_shutdown(&self) -> Vec<Arc<ServerConnection>> {
         self.closing.store(true, Ordering::Release);
         let listeners = std::mem::take(&mut self.listeners.lock().handlers);
         if let (false, Ok(registry)) = (listeners.is_empty(), self.resources.pool.registry()) {
@@ -287,11 +289,22 @@ impl Server {
         }
         let connections: Vec<_> = self.admitted.lock().connections.values().cloned().collect();
         connections.iter().for_each(|connection| connection.begin_close());
+        connections
+    }
+
+    /// Has the servers of an ORB stop accepting, lets running requests end, sends CloseConnection to every client, and
+    /// waits a bounded time for the connections' ends.
+    ///
+    /// `timeout`: the longest time for running requests.
+    pub(crate) fn shut_down(servers: &[Arc<Self>], timeout: Duration) {
+        let connections: Vec<_> = servers.iter().flat_map(|server| server.begin_shutdown()).collect();
         for (stage, time) in [(ClosePhase::CloseSent, timeout), (ClosePhase::Ended, PEER_CLOSE_TIMEOUT)] {
             let deadline = Deadline::after(time);
             connections.iter().for_each(|connection| connection.await_close_phase(stage, deadline));
         }
-        self.resources.pool.close();
+        for server in servers {
+            server.resources.pool.close();
+        }
     }
 }
 
@@ -345,7 +358,7 @@ mod tests {
     fn a_connection_that_the_reactor_refuses_is_closed_in_order() {
         let orb = Orb::builder().concurrency(Concurrency::LeaderFollowers { threads: None }).build().unwrap();
         crate::install_adapter(&orb, Arc::new(NoObjects));
-        let server = RequestServer::of(&orb).unwrap().server();
+        let server = &RequestServer::of(&orb).unwrap().server;
         server.resources.pool.registry().unwrap();
         server.resources.pool.close();
         let acceptor = Acceptor::open(&Addr::loopback(0)).unwrap();

@@ -20,6 +20,8 @@ use crate::{
     ObjectAdapter,
     callbacks::Callbacks,
     collocated::{self, CollocatedCalls},
+    connection::ServerConnection,
+    dedicated::{DedicatedEndpoints, EndpointNumber},
     listener::Server,
     resources::{ServerResources, ServingOrb},
 };
@@ -29,11 +31,12 @@ const PEER_CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The server side of one ORB: its server, monitor and adapter.
 pub(crate) struct RequestServer {
-    server: Arc<Server>,
+    pub(crate) server: Arc<Server>,
     /// The resources of the server, which each collocated call uses.
     resources: Arc<ServerResources>,
     /// The published addresses; set when the server begins to listen.
     published: Mutex<Option<PublishedAddresses>>,
+    dedicated: DedicatedEndpoints,
     pub(crate) collocated_calls: CollocatedCalls,
 }
 
@@ -42,7 +45,14 @@ impl RequestServer {
     pub(crate) fn new(settings: ServerSettings, adapter: Arc<dyn ObjectAdapter>) -> Self {
         let server = Arc::new(Server::new(settings, adapter));
         let resources = Arc::clone(server.resources());
-        Self { server, resources, published: Mutex::default(), collocated_calls: CollocatedCalls::default() }
+        let collocated_calls = CollocatedCalls::default();
+        Self {
+            server,
+            resources,
+            published: Mutex::default(),
+            dedicated: DedicatedEndpoints::default(),
+            collocated_calls,
+        }
     }
 
     /// The server side of an ORB, if it is installed.
@@ -52,9 +62,45 @@ impl RequestServer {
         server_side.downcast_ref()
     }
 
-    /// The listeners and the accepted connections.
-    pub(crate) fn server(&self) -> &Arc<Server> {
-        &self.server
+    /// The endpoints with a reading thread of their own.
+    pub(crate) fn dedicated(&self) -> &DedicatedEndpoints {
+        &self.dedicated
+    }
+
+    /// The accepted connection with this address in memory.
+    pub(crate) fn find_connection(&self, index: usize) -> Option<Arc<ServerConnection>> {
+        let in_dedicated = || self.dedicated.servers().iter().find_map(|server| server.find(index));
+        self.server.find(index).or_else(in_dedicated)
+    }
+
+    /// Opens a dedicated endpoint. The ORB listens already.
+    ///
+    /// # Errors
+    /// See [`open_dedicated_endpoint`](crate::open_dedicated_endpoint).
+    pub(crate) fn open_dedicated(
+        &self,
+        orb: &Orb,
+        number: EndpointNumber,
+        endpoint: &Endpoint,
+    ) -> Result<PublishedAddresses, SystemException> {
+        let endpoint = self.publishing(endpoint);
+        let opened = self.dedicated.open(orb, number, endpoint, &self.server, cannot_listen)?;
+        // References with these addresses are the ORB's own. It publishes its hosts and components in no others.
+        if let Some(published) = &mut *self.published.lock() {
+            published.addresses.extend_from_slice(&opened.addresses);
+            published.bound.extend_from_slice(&opened.bound);
+        }
+        Ok(opened)
+    }
+
+    /// The endpoint with the addresses of `-ORBPublish`, unless it has a `publish` option.
+    fn publishing(&self, endpoint: &Endpoint) -> Endpoint {
+        match &self.resources.settings.publish {
+            Some(publish) if endpoint.scheme() == IIOP && endpoint.option("publish").is_none() => {
+                endpoint.clone().with("publish", publish)
+            }
+            _ => endpoint.clone(),
+        }
     }
 
     /// The object adapter.
@@ -75,20 +121,14 @@ impl ServerSide for RequestServer {
             [] => &default[..],
             configured => configured,
         };
-        let publishing = |endpoint: &Endpoint| match &serving.publish {
-            // The addresses of `-ORBPublish`, unless the endpoint has a `publish` option.
-            Some(publish) if endpoint.scheme() == IIOP && endpoint.option("publish").is_none() => {
-                endpoint.clone().with("publish", publish)
-            }
-            _ => endpoint.clone(),
-        };
-        let endpoints: Vec<Endpoint> = endpoints.iter().map(publishing).collect();
+        let endpoints: Vec<Endpoint> = endpoints.iter().map(|endpoint| self.publishing(endpoint)).collect();
         let opened = self.server.listen(orb, &endpoints).map_err(|error| cannot_listen(&endpoints, error))?;
         Ok(published.insert(opened).clone())
     }
 
     fn accept_connections(&self) {
         self.server.accept_connections();
+        self.dedicated.servers().iter().for_each(|server| server.accept_connections());
     }
 
     fn mark_own(&self, orb: &Orb, destinations: &mut [Destination]) {
@@ -152,11 +192,21 @@ impl ServerSide for RequestServer {
         address: &Address,
         code_sets: Option<&ServiceContext>,
     ) -> Option<Arc<ClientConnection>> {
-        self.resources.announced.find(address, code_sets)
+        let in_dedicated =
+            || self.dedicated.servers().iter().find_map(|server| server.resources().announced.find(address, code_sets));
+        self.resources.announced.find(address, code_sets).or_else(in_dedicated)
     }
 
     fn levels(&self) -> ServerLevels {
-        ServerLevels { held: self.adapter().held(), ..self.server.levels() }
+        let of_orb = ServerLevels { held: self.adapter().held(), ..self.server.levels() };
+        self.dedicated.servers().iter().map(|server| server.levels()).fold(of_orb, |sum, levels| ServerLevels {
+            held: sum.held,
+            threaded: sum.threaded + levels.threaded,
+            pooled: sum.pooled + levels.pooled,
+            queued: sum.queued + levels.queued,
+            deferred: sum.deferred + levels.deferred,
+            octets: sum.octets + levels.octets,
+        })
     }
 
     fn begin_close(&self) {
@@ -167,8 +217,10 @@ impl ServerSide for RequestServer {
         let resources = &self.resources;
         let timeout = resources.settings.shutdown_timeout;
         let deadline = time::Deadline::after(timeout);
-        self.server.shutdown(timeout);
-        resources.upcall_monitor.stop();
+        let mut servers = self.dedicated.close();
+        servers.push(Arc::clone(&self.server));
+        Server::shut_down(&servers, timeout);
+        servers.iter().for_each(|server| server.resources().upcall_monitor.stop());
         self.collocated_calls.shut_down(&resources.running_calls, deadline);
         ClientConnection::close_bidirectional(orb.peers().connections(), PEER_CLOSE_TIMEOUT);
     }

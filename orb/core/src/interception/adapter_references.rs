@@ -9,6 +9,7 @@ use std::fmt;
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::Arc;
+use spandrel_transport::PublishedAddresses;
 
 use crate::{
     AdapterDescription, AdapterState, ObjectRef, Operations, Orb,
@@ -27,9 +28,18 @@ pub struct References {
     operations: Option<&'static Operations>,
     /// Those of one object, from the executor of its adapter.
     components: Vec<TaggedComponent>,
+    /// The addresses of one object, if they are not those of the ORB.
+    addresses: Option<PublishedAddresses>,
 }
 
 impl References {
+    /// Gives the references these addresses of the ORB's server, in place of the published ones.
+    #[must_use]
+    pub fn with_addresses(mut self, addresses: PublishedAddresses) -> Self {
+        self.addresses = Some(addresses);
+        self
+    }
+
     /// Adds these components to those of the references.
     #[must_use]
     pub fn with_components(mut self, components: Vec<TaggedComponent>) -> Self {
@@ -69,8 +79,10 @@ impl References {
         let offered = self.operations.and_then(operation_index::component);
         let components: Vec<_> = offered.into_iter().chain(self.components.iter().cloned()).collect();
         match &self.custom {
-            Some(custom) => custom.make_reference(orb, type_id, object_id, object_key, components),
-            None => orb.make_reference_with(type_id, object_key, &components),
+            Some(custom) => {
+                custom.make_reference(orb, type_id, object_id, object_key, self.addresses.as_ref(), components)
+            }
+            None => orb.make_reference_with(type_id, object_key, self.addresses.as_ref(), &components),
         }
     }
 }
@@ -92,11 +104,12 @@ impl ReferenceCustomization {
         type_id: &str,
         object_id: &[u8],
         object_key: Vec<u8>,
+        at: Option<&PublishedAddresses>,
         mut all: Vec<TaggedComponent>,
     ) -> Result<ObjectRef, SystemException> {
         let IorInfoState { template, components, factory } = &*self.0;
         all.extend_from_slice(components);
-        let made = orb.make_reference_with(type_id, object_key, &all)?;
+        let made = orb.make_reference_with(type_id, object_key, at, &all)?;
         match factory {
             Some(factory) => factory.make_object(template, object_id, made),
             None => Ok(made),

@@ -211,8 +211,8 @@ impl Orb {
         self.locate(parse_url(&url)?, indirections + 1)
     }
 
-    /// A reference to an object of this ORB's server, with these components in each profile. Begins to listen
-    /// at first use.
+    /// A reference to an object of this ORB's server, with these components in each profile: by the addresses of the
+    /// ORB, or by others that its server has (`at`). Begins to listen at first use.
     ///
     /// # Errors
     /// As [`Orb::listen`].
@@ -220,11 +220,13 @@ impl Orb {
         &self,
         type_id: &str,
         object_key: Vec<u8>,
+        at: Option<&PublishedAddresses>,
         added: &[TaggedComponent],
     ) -> Result<ObjectRef, SystemException> {
         let mut profiles = Vec::new();
         let own = [Component::OrbType(ids::ORB_TYPE).encode()?, self.settings().code_sets.component().encode()?];
-        let PublishedAddresses { hosts, components: offered, .. } = self.published()?;
+        let of_orb = self.published()?;
+        let PublishedAddresses { hosts, components: offered, .. } = at.cloned().unwrap_or(of_orb);
         let version = self.settings().wire.version;
         let components = [&own, &offered[..], added].concat();
         let alternates = if version >= GiopVersion::V1_2 { alternates(&hosts)? } else { Vec::new() };
@@ -273,7 +275,7 @@ impl Orb {
     /// A reference that cannot be encoded.
     pub fn own_reference(&self, ior: &Ior) -> Result<Option<ObjectRef>, SystemException> {
         let key = self.own_object_key(ior);
-        key.map(|key| self.make_reference_with(&ior.type_id, key, &[])).transpose()
+        key.map(|key| self.make_reference_with(&ior.type_id, key, None, &[])).transpose()
     }
 
     /// Registers an object as an initial reference of this ORB (8.5.2).

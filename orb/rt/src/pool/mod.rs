@@ -24,6 +24,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use spandrel_giop::{CompletionStatus, SystemException};
+use spandrel_server::EndpointNumber;
+use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{
     Arc, Guarded, Monitor, NativeThreadId, PriorityInheritanceCondition, PriorityInheritanceMutex, Semaphore,
@@ -32,6 +34,7 @@ use spandrel_sync::{
 
 use crate::{NativePriority, Priority, Scheduling, current};
 use lanes::{Admission, Entry, Lanes};
+use settings::MAX_LANES;
 use work::WatchedRequest;
 
 pub use execution::{ExecutionTimes, Overrun, OverrunAction, OverrunObserver};
@@ -42,6 +45,9 @@ thread_local! {
     /// The address of the pool whose request this thread runs, and the lane of the request.
     static RUNNING: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
 }
+
+/// The number of the next pool.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// The strategy of the pool's lock: threads of all priorities take it.
 type PoolLock = PriorityInheritanceMutex;
@@ -83,6 +89,8 @@ struct Shared<J> {
     /// By slot: where its thread waits.
     wake_ups: Vec<PriorityInheritanceCondition>,
     scheduling: Scheduling,
+    /// The number of the pool in this process, from which those of its endpoints are made.
+    number: u64,
     /// The native priorities of lanes, in the order of the lanes.
     native: Vec<NativePriority>,
     /// Of a pool without lanes, whose threads take the priority of each request.
@@ -115,6 +123,7 @@ impl<J: Job> ThreadPool<J> {
             lanes: Guarded::new(lanes),
             wake_ups: (0..threads).map(|_| PriorityInheritanceCondition::new()).collect(),
             scheduling,
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             native,
             idle_priority: settings.idle_priority,
             stack_octets: settings.stack_octets,
@@ -184,6 +193,13 @@ impl<J: Job> ThreadPool<J> {
     #[must_use]
     pub fn idle_priority(&self) -> Option<Priority> {
         self.shared.idle_priority
+    }
+
+    /// The number of the endpoint that the lane of a priority may have; `None` if no lane serves it, or the pool has no
+    /// lanes.
+    pub(crate) fn endpoint_of(&self, priority: Priority) -> Option<EndpointNumber> {
+        let lane = self.shared.lanes.lock().lane_of(priority).filter(|_| self.shared.idle_priority.is_none())?;
+        Some(EndpointNumber(self.shared.number * MAX_LANES as u64 + lane as u64))
     }
 
     /// Whether a lane has exactly this priority. Pools without lanes have one of each.

@@ -10,7 +10,7 @@ use crate::Priority;
 /// The greatest number of threads of a pool.
 const MAX_THREADS: usize = 1_024;
 /// The greatest number of lanes of a pool.
-const MAX_LANES: usize = 256;
+pub(super) const MAX_LANES: usize = 256;
 /// The greatest number of requests that a lane buffers, and the number if the settings leave it open.
 const MAX_BUFFERED_REQUESTS: usize = 65_536;
 const DEFAULT_BUFFERED_REQUESTS: usize = 1_024;

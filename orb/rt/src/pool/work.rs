@@ -124,6 +124,9 @@ pub enum RefusalReason {
     /// The priority is below that of the lowest lane.
     #[error("no lane of the thread pool serves this priority")]
     NoLane,
+    /// The request came by the endpoint of another lane.
+    #[error("the endpoint belongs to another lane than that of the request's priority")]
+    OtherLane,
     /// All threads run requests, and the pool does not buffer any.
     #[error("all threads of the lane are busy, and requests are not buffered")]
     NoThread,
@@ -143,11 +146,12 @@ pub enum RefusalReason {
 spandrel_error::debug_as_report!(RefusalReason);
 
 impl RefusalReason {
-    /// The exception for the client, COMPLETED_NO: INV_POLICY if no lane serves the priority, otherwise TRANSIENT.
+    /// The exception for the client, COMPLETED_NO: INV_POLICY if no lane serves the priority, or none at this endpoint,
+    /// otherwise TRANSIENT.
     #[must_use]
     pub fn exception(self) -> SystemException {
         let exception = match self {
-            Self::NoLane => SystemException::inv_policy(minor::POLICY_CONFLICT, CompletionStatus::No),
+            Self::NoLane | Self::OtherLane => SystemException::inv_policy(minor::POLICY_CONFLICT, CompletionStatus::No),
             _ => SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No),
         };
         exception.with_detail(|| self.to_string())

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use spandrel_cdr::TaggedComponent;
-use spandrel_giop::{CompletionStatus, ServiceContexts, SystemException, SystemExceptionKind, minor};
-use spandrel_server::{HandedOverRequest, Placement, RequestExecutor, RequestToPlace, Servant};
+use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use spandrel_server::{EndpointNumber, HandedOverRequest, Placement, RequestExecutor, RequestToPlace, Servant};
 use spandrel_sync::{Arc, RwLock, Weak};
 
 use crate::contexts::{self, PropagatedPolicy};
@@ -123,12 +123,23 @@ impl LaneExecutor {
     /// request goes to its own lane.
     ///
     /// # Errors
-    /// MARSHAL without the context of the band, INV_POLICY if its lowest priority is below all lanes.
-    fn bind_priority_band(&self, contexts: &ServiceContexts<'_>) -> Result<(), SystemException> {
+    /// MARSHAL without the context of the band; INV_POLICY if its lowest priority is below all lanes, or the endpoint is
+    /// that of a lane which does not serve all of it.
+    fn bind_priority_band(&self, request: &RequestToPlace<'_>) -> Result<(), SystemException> {
         let malformed = |text: String| SystemException::marshal(0, CompletionStatus::No).with_detail(text);
-        let band = contexts::find_priority_range(contexts).map_err(|error| malformed(error.to_string()))?;
+        let band = contexts::find_priority_range(request.contexts).map_err(|error| malformed(error.to_string()))?;
         let band = band.ok_or_else(|| malformed("the RTCorbaPriorityRange context is missing".to_owned()))?;
-        if self.pool()?.serves(band.low()) { Ok(()) } else { Err(RefusalReason::NoLane.exception()) }
+        if !self.pool()?.serves(band.low()) {
+            return Err(RefusalReason::NoLane.exception());
+        }
+        [band.low(), band.high()].into_iter().try_for_each(|priority| self.check_endpoint(request, priority))
+    }
+
+    /// Refuses a request that came by the endpoint of another lane.
+    fn check_endpoint(&self, request: &RequestToPlace<'_>, priority: Priority) -> Result<(), SystemException> {
+        let Some(endpoint) = request.endpoint else { return Ok(()) };
+        let is_of_lane = self.pool()?.endpoint_of(priority) == Some(endpoint);
+        if is_of_lane { Ok(()) } else { Err(RefusalReason::OtherLane.exception()) }
     }
 
     fn pool(&self) -> Result<Arc<ThreadPool<HandedOverRequest>>, SystemException> {
@@ -156,9 +167,14 @@ impl LaneExecutor {
                 sent.or_else(of_caller).unwrap_or(policy.server_priority)
             }
         };
+        self.inbound(priority, request.object_id)
+    }
+
+    /// The priority after the inbound transform.
+    fn inbound(&self, priority: Priority, object_id: &[u8]) -> Result<Priority, SystemException> {
         let transform = self.transform.read().clone();
         let Some(transform) = transform else { return Ok(priority) };
-        transform.inbound(priority, request.object_id).ok_or_else(|| {
+        transform.inbound(priority, object_id).ok_or_else(|| {
             SystemException::new(SystemExceptionKind::Unknown, 0, CompletionStatus::No)
                 .with_detail(|| format!("the priority transform has no inbound priority for {priority}"))
         })
@@ -168,9 +184,10 @@ impl LaneExecutor {
 impl RequestExecutor for LaneExecutor {
     fn choose_thread(&self, request: &RequestToPlace<'_>) -> Result<Placement, SystemException> {
         if request.operation == BIND_PRIORITY_BAND {
-            return self.bind_priority_band(request.contexts).map(|()| Placement::Acknowledge);
+            return self.bind_priority_band(request).map(|()| Placement::Acknowledge);
         }
         let priority = self.priority(request)?;
+        self.check_endpoint(request, priority)?;
         if request.is_collocated && self.pool()?.runs_here(priority) {
             return Ok(Placement::Here(Box::new(PriorityScope::enter(priority))));
         }
@@ -212,6 +229,12 @@ impl RequestExecutor for LaneExecutor {
                 servant.repository_id()
             )
         }))
+    }
+
+    fn endpoint(&self, object_id: &[u8]) -> Option<EndpointNumber> {
+        let policy = self.model.filter(|policy| policy.model == PriorityModel::ServerDeclared)?;
+        let priority = self.inbound(self.declared_priority(object_id, policy), object_id).ok()?;
+        self.pool.upgrade()?.endpoint_of(priority)
     }
 
     fn reference_components(&self, object_id: &[u8]) -> Vec<TaggedComponent> {

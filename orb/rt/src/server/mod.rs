@@ -13,6 +13,7 @@
 //! A [`PriorityTransform`](crate::PriorityTransform) of the ORB then replaces it. The pool decides the rest: the lane,
 //! the order, and the refusal of requests without room (TRANSIENT) or lane (INV_POLICY).
 
+mod endpoints;
 mod executor;
 mod reply_priorities;
 mod rt_poa;

@@ -1,5 +1,7 @@
 //! Adapters with priorities, end to end: the octets of clients over sockets, and callers in the same ORB.
 
+mod endpoints;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
@@ -149,7 +151,18 @@ impl Server {
             .concurrency(concurrency)
             .collocation(Collocation::Direct);
         let builder = if cfg!(unix) { builder.listen(Endpoint::of("uds", &path)) } else { builder };
-        let orb = builder.build().unwrap();
+        Self::on(builder.build().unwrap(), directory, settings, model, server_priority)
+    }
+
+    /// The server of this ORB, with the path of its socket in a directory.
+    fn on(
+        orb: Orb,
+        directory: tempfile::TempDir,
+        settings: PoolSettings,
+        model: PriorityModel,
+        server_priority: i16,
+    ) -> Self {
+        let path = directory.path().join("socket").to_str().unwrap().to_owned();
         let rt_orb = RtServerOrb::new(Scheduling::new(SchedulingClass::Unchanged, Arc::new(LinearMapping)));
         let pool = rt_orb.create(settings).unwrap();
         let root = Poa::root(&orb).unwrap();
@@ -856,25 +869,6 @@ fn a_direct_call_runs_in_the_calling_thread_only_if_that_is_of_the_lane() {
         outer.is_a("").unwrap();
         assert_eq!(servant.1.lock().unwrap().pop(), Some(expected), "{model:?} {priority}");
     }
-}
-
-#[test]
-fn a_connection_is_bound_to_a_band_that_the_lanes_serve() {
-    let server = Server::new(PoolSettings::with_lanes(vec![lane(10, 1), lane(100, 1)]));
-    let mut client = server.connect();
-    let mut bind = |contexts: &[ServiceContext]| {
-        client.send_with("_bind_priority_band", "", contexts);
-        client.reply().1.map(|exception| exception.kind())
-    };
-    let range = |low, high| [contexts::encode_priority_range(PriorityBand::new(low, high).unwrap())];
-    assert_eq!(bind(&range(10, 50)), None);
-    assert_eq!(bind(&range(9, 50)), Some(SystemExceptionKind::InvPolicy));
-    assert_eq!(bind(&[]), Some(SystemExceptionKind::Marshal));
-    assert_eq!(
-        bind(&[ServiceContext { id: contexts::RT_CORBA_PRIORITY_RANGE, data: vec![0, 0] }]),
-        Some(SystemExceptionKind::Marshal)
-    );
-    assert!(server.sensor.begun().is_empty(), "no servant runs");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use spandrel_orb::{BidirectionalPolicy, Located, ObjectRef, Target};
 use spandrel_sync::Arc;
 
 use super::{executor::RequestExecutor, servant::Servant};
+use crate::dedicated::EndpointNumber;
 
 /// Finds the servants of object keys. Called from many threads at once.
 pub trait ObjectAdapter: Send + Sync + fmt::Debug {
@@ -25,6 +26,11 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
     /// # Errors
     /// The exception that a request would be refused with at present, though the object may exist here.
     fn locate(&self, object_key: &[u8]) -> Result<Located, SystemException>;
+
+    /// The dedicated endpoint at which the objects are called; `None` for all others.
+    fn endpoint(&self) -> Option<EndpointNumber> {
+        None
+    }
 
     /// The adapter's bidirectional policy, if it has one: whether the object is called over connections that
     /// its own ORB has opened.

@@ -309,6 +309,7 @@ fn serve_in_executor(
         operation: call.operation(),
         contexts: &call.header().service_contexts,
         is_collocated: call.origin().peer_address().is_none(),
+        endpoint: adapter.endpoint(),
     };
     let level = match executor.choose_thread(&request)? {
         Placement::Here(_scope) => return serve(object_key, call, adapter, Some(Box::new(Placed))),

@@ -39,6 +39,7 @@ use spandrel_giop::{ServiceContexts, SystemException};
 use spandrel_sync::{Arc, time::Instant};
 
 use super::servant::Servant;
+use crate::dedicated::EndpointNumber;
 
 /// Takes requests from the threads that read them, and runs them in threads of its own.
 pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
@@ -68,6 +69,13 @@ pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
         Ok(())
     }
 
+    /// The dedicated endpoint whose addresses references to this object carry, if it is open in the ORB; `None` for those
+    /// of the ORB.
+    fn endpoint(&self, object_id: &[u8]) -> Option<EndpointNumber> {
+        _ = object_id;
+        None
+    }
+
     /// The components that references to this object carry.
     fn reference_components(&self, object_id: &[u8]) -> Vec<TaggedComponent> {
         _ = object_id;
@@ -86,6 +94,9 @@ pub struct RequestToPlace<'r> {
     pub contexts: &'r ServiceContexts<'r>,
     /// Whether the calling thread waits for the reply: the caller is in the same ORB.
     pub is_collocated: bool,
+    /// The [dedicated endpoint](crate::open_dedicated_endpoint) by which it came; `None` for those of the ORB, and callers
+    /// in it.
+    pub endpoint: Option<EndpointNumber>,
 }
 
 /// The thread that runs a request.
