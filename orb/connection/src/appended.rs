@@ -1,6 +1,6 @@
 //! The requests of threads that share a connection, so that those which arrive during a write leave together.
 
-use std::{mem, ops::Range};
+use std::{cmp::Reverse, mem, ops::Range};
 
 use crate::MOST_APPENDED;
 
@@ -11,6 +11,10 @@ use crate::MOST_APPENDED;
 /// A thread with a role writes what is appended together with its own request, which comes last: so it waits for no octets
 /// behind its own. When both roles are free, the thread of the [next](Self::next) appended request takes one, or any thread
 /// that begins.
+///
+/// Each request has an [`Urgency`]. The most urgent one that is appended is written first, and those of equal urgency in
+/// their order. A thread leaves the appended requests that are less urgent than its own to the next writer. A request that
+/// is being written is not overtaken.
 ///
 /// A thread reads for others only once its own request is [written](Self::is_written). Otherwise the thread that writes
 /// could depend on a reply that the same thread would have to read.
@@ -29,6 +33,7 @@ pub struct AppendedRequests {
     writers: [Option<u32>; 2],
     /// The octets of the appended requests.
     octets: Vec<u8>,
+    /// The most urgent one first.
     appended: Vec<Extent>,
     /// The requests that are being written, by the thread of this one.
     in_write: Vec<Extent>,
@@ -37,11 +42,15 @@ pub struct AppendedRequests {
     lost: Vec<u32>,
 }
 
+/// The urgency of a request on its connection: a greater one is written first. Zero is that of ordinary calls.
+pub type Urgency = u16;
+
 /// A request, and the end of its octets in those of all.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     /// The id; `None` once the thread has left, while the request was being written.
     request_id: Option<u32>,
+    urgency: Urgency,
     end: usize,
 }
 
@@ -73,7 +82,13 @@ pub enum WriteTurn {
 
 impl AppendedRequests {
     /// Begins to write a request of `len` octets. `copy` appends them.
-    pub fn begin(&mut self, request_id: u32, len: usize, copy: impl FnOnce(&mut Vec<u8>)) -> WriteStart {
+    pub fn begin(
+        &mut self,
+        request_id: u32,
+        urgency: Urgency,
+        len: usize,
+        copy: impl FnOnce(&mut Vec<u8>),
+    ) -> WriteStart {
         if let Some(free) = self.writers.iter_mut().find(|writer| writer.is_none()) {
             *free = Some(request_id);
             return WriteStart::Write;
@@ -84,7 +99,8 @@ impl AppendedRequests {
         }
         copy(&mut self.octets);
         debug_assert_eq!(self.octets.len(), end, "it has as many octets as it says");
-        self.appended.push(Extent { request_id: Some(request_id), end });
+        self.appended.push(Extent { request_id: Some(request_id), urgency, end });
+        self.order();
         WriteStart::Append
     }
 
@@ -126,17 +142,44 @@ impl AppendedRequests {
             && !self.lost.contains(&request_id)
     }
 
-    /// Takes the appended requests to be written by a thread that has a writer role and the write lock, without its own.
-    pub fn take(&mut self, request_id: u32) -> Vec<u8> {
+    /// Takes the appended requests to be written by a thread that has a writer role and the write lock, without its own:
+    /// those that are at least as urgent as its own.
+    pub fn take(&mut self, request_id: u32, urgency: Urgency) -> Vec<u8> {
         debug_assert!(self.writers.contains(&Some(request_id)), "it has a writer role");
         debug_assert!(self.in_write.is_empty(), "nothing is written after a write that has failed");
         self.write_owner = Some(request_id);
-        self.in_write = mem::take(&mut self.appended);
-        mem::take(&mut self.octets)
+        let count = self.appended.partition_point(|extent| extent.urgency >= urgency);
+        if count == self.appended.len() {
+            self.in_write = mem::take(&mut self.appended);
+            return mem::take(&mut self.octets);
+        }
+        let later = self.appended.split_off(count);
+        self.in_write = mem::replace(&mut self.appended, later);
+        let end = self.in_write.last().map_or(0, |last| last.end);
+        self.appended.iter_mut().for_each(|later| later.end -= end);
+        let later_octets = self.octets.split_off(end);
+        mem::replace(&mut self.octets, later_octets)
+    }
+
+    /// Puts the appended requests in the order of their urgency, which is theirs already if all are equal.
+    fn order(&mut self) {
+        if self.appended.is_sorted_by(|one, next| one.urgency >= next.urgency) {
+            return;
+        }
+        let mut begin = 0;
+        let mut extents: Vec<_> =
+            self.appended.drain(..).map(|extent| (mem::replace(&mut begin, extent.end)..extent.end, extent)).collect();
+        extents.sort_by_key(|(_, extent)| Reverse(extent.urgency));
+        let mut octets = Vec::with_capacity(self.octets.len());
+        for (range, extent) in extents {
+            octets.extend_from_slice(&self.octets[range]);
+            self.appended.push(Extent { end: octets.len(), ..extent });
+        }
+        self.octets = octets;
     }
 
     /// Records that the transport has accepted so many of the octets that were taken. Requests of which it has accepted
-    /// none are appended again, before later ones. Returns the rest of a request that it has accepted in part: it is to
+    /// none are appended again, before later ones of their urgency. Returns the rest of a request that it has accepted in part: it is to
     /// be written before any other message, and settled then.
     pub fn settle(&mut self, octets: &[u8], written: usize) -> Option<Range<usize>> {
         let (mut rest, mut again, mut again_octets) = (None, Vec::new(), Vec::new());
@@ -158,6 +201,7 @@ impl AppendedRequests {
             self.appended.iter_mut().for_each(|later| later.end += again_octets.len());
             self.appended.splice(..0, again);
             self.octets.splice(..0, again_octets);
+            self.order();
         }
         rest
     }
@@ -265,7 +309,38 @@ mod tests {
     }
 
     fn begin(requests: &mut AppendedRequests, request_id: u32, len: usize) -> WriteStart {
-        requests.begin(request_id, len, |octets| octets.extend(message(request_id, len)))
+        begin_urgent(requests, request_id, 0, len)
+    }
+
+    fn begin_urgent(requests: &mut AppendedRequests, request_id: u32, urgency: Urgency, len: usize) -> WriteStart {
+        requests.begin(request_id, urgency, len, |octets| octets.extend(message(request_id, len)))
+    }
+
+    #[test]
+    fn the_most_urgent_request_is_written_first() {
+        let mut requests = AppendedRequests::default();
+        for (id, urgency) in [(0, 0), (1, 5), (2, 0), (3, 9), (4, 5), (5, 9), (6, 4)] {
+            begin_urgent(&mut requests, id, urgency, 4);
+        }
+        assert_eq!(requests.appended().collect::<Vec<_>>(), [3, 5, 4, 6, 2]);
+        assert!(requests.end(0));
+        let octets = requests.take(1, 5);
+        assert_eq!(ids(&octets), [3, 5, 4], "less urgent ones follow its own");
+        // The transport has accepted the first one, and a part of the next; another one begins meanwhile.
+        assert_eq!(begin_urgent(&mut requests, 7, 5, 4), WriteStart::Write);
+        assert_eq!(begin_urgent(&mut requests, 8, 5, 4), WriteStart::Append);
+        assert_eq!(requests.settle(&octets, 6), Some(6..8));
+        assert_eq!(requests.appended().collect::<Vec<_>>(), [4, 8, 6, 2], "it was before those of its urgency");
+        assert_eq!(requests.settle(&octets, 8), None);
+        assert!(requests.end(1));
+        assert_eq!((requests.turn(2), requests.next()), (WriteTurn::Wait, None));
+        assert_eq!(ids(&requests.take(7, 5)), [4, 8]);
+        requests.settle(&[], 8);
+        assert!(requests.end(7));
+        assert_eq!((requests.next(), requests.turn(2)), (Some(6), WriteTurn::Write));
+        assert_eq!(ids(&requests.take(2, 0)), [6], "another thread may be the first to look");
+        requests.settle(&[], 4);
+        assert!(!requests.end(2) && requests.next().is_none());
     }
 
     #[test]
@@ -283,7 +358,7 @@ mod tests {
         assert_eq!((requests.next(), requests.turn(1)), (Some(2), WriteTurn::Written));
         assert_eq!(begin(&mut requests, 5, 4), WriteStart::Write, "any thread may take the role");
         assert_eq!(requests.turn(2), WriteTurn::Wait);
-        let octets = requests.take(5);
+        let octets = requests.take(5, 0);
         assert_eq!(ids(&octets), [2, 3, 4], "its own request comes last");
         assert_eq!((requests.turn(3), requests.is_written(3)), (WriteTurn::BeingWritten, false));
         assert_eq!(requests.settle(&octets, octets.len()), None);
@@ -304,7 +379,7 @@ mod tests {
     #[test]
     fn a_request_without_room_is_written_alone() {
         let mut requests = AppendedRequests::default();
-        let mut begin = |id, len| requests.begin(id, len, |octets| octets.resize(octets.len() + len, 0));
+        let mut begin = |id, len| requests.begin(id, 0, len, |octets| octets.resize(octets.len() + len, 0));
         assert_eq!([begin(0, usize::MAX), begin(1, usize::MAX)], [WriteStart::Write; 2]);
         assert_eq!(begin(2, MOST_APPENDED - 10), WriteStart::Append);
         assert_eq!([begin(3, 11), begin(4, usize::MAX), begin(5, 10), begin(6, 1)], {
@@ -322,7 +397,7 @@ mod tests {
         }
         assert!(requests.end(0) && requests.end(1));
         assert_eq!(requests.turn(2), WriteTurn::Write);
-        let octets = requests.take(2);
+        let octets = requests.take(2, 0);
         assert_eq!(ids(&octets), [3, 4]);
         assert_eq!(requests.settle(&octets, 2), Some(2..4));
         assert_eq!(requests.appended().collect::<Vec<_>>(), [4], "not begun");
@@ -342,7 +417,7 @@ mod tests {
             begin(&mut requests, id, 4);
         }
         assert!(requests.remove(3) && !requests.remove(3));
-        let octets = requests.take(1);
+        let octets = requests.take(1, 0);
         assert_eq!(ids(&octets), [2, 4, 5]);
         assert!(requests.end(0) && requests.lost().next().is_none(), "another thread writes them");
         assert!(!requests.remove(2) && !requests.remove(4));
@@ -357,6 +432,7 @@ mod tests {
     enum Step {
         Begin {
             len: usize,
+            urgency: Urgency,
         },
         Turn {
             nth: usize,
@@ -377,7 +453,7 @@ mod tests {
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let step = prop_oneof![
-            5 => (2usize..9).prop_map(|len| Step::Begin { len }),
+            5 => (2usize..9, 0..3 as Urgency).prop_map(|(len, urgency)| Step::Begin { len, urgency }),
             3 => (0usize..9).prop_map(|nth| Step::Turn { nth }),
             1 => (0usize..9).prop_map(|nth| Step::Remove { nth }),
             1 => Just(Step::GiveUp),
@@ -400,6 +476,7 @@ mod tests {
     struct Bed {
         requests: AppendedRequests,
         lens: BTreeMap<u32, usize>,
+        urgencies: BTreeMap<u32, Urgency>,
         waiting: BTreeSet<u32>,
         written: BTreeSet<u32>,
         unwritten: BTreeSet<u32>,
@@ -412,10 +489,11 @@ mod tests {
     }
 
     impl Bed {
-        fn begin(&mut self, len: usize) {
+        fn begin(&mut self, len: usize, urgency: Urgency) {
             let id = self.lens.len() as u32 + 1;
             self.lens.insert(id, len);
-            match begin(&mut self.requests, id, len) {
+            self.urgencies.insert(id, urgency);
+            match begin_urgent(&mut self.requests, id, urgency, len) {
                 WriteStart::Write if self.writer.is_some() => assert_eq!(self.second.replace(id), None),
                 WriteStart::Write => self.writer = Some((id, Progress::Begun)),
                 WriteStart::Append => assert!(self.second.is_some() && self.waiting.insert(id)),
@@ -460,7 +538,11 @@ mod tests {
             let own = message(id, self.lens[&id]);
             let next = match progress {
                 Progress::Begun if fails || self.is_cut => return self.end(id, false),
-                Progress::Begun => Progress::Taken(self.requests.take(id)),
+                Progress::Begun => {
+                    let octets = self.requests.take(id, self.urgencies[&id]);
+                    self.check_order(id, &ids(&octets));
+                    Progress::Taken(octets)
+                }
                 Progress::Taken(octets) => {
                     let all = [&octets[..], &own].concat();
                     let sent = room.min(all.len());
@@ -495,9 +577,20 @@ mod tests {
             self.writer = Some((id, next));
         }
 
+        /// Checks that a thread is about to write the most urgent requests first, and leaves only less urgent ones. Ids
+        /// rise in the order in which requests begin.
+        fn check_order(&self, writer: u32, taken: &[u32]) {
+            let order = |id: &u32| (Reverse(self.urgencies[id]), *id);
+            assert!(taken.is_sorted_by_key(order), "{taken:?} of {:?}", self.urgencies);
+            let is_before = |id: &u32| self.urgencies[id] >= self.urgencies[&writer];
+            assert!(taken.iter().all(is_before), "{taken:?} before {writer} of {:?}", self.urgencies);
+            let later: Vec<u32> = self.requests.appended().collect();
+            assert!(later.is_sorted_by_key(order) && !later.iter().any(is_before), "{later:?} after {writer}");
+        }
+
         fn step(&mut self, step: &Step) {
             match *step {
-                Step::Begin { len } => self.begin(len),
+                Step::Begin { len, urgency } => self.begin(len, urgency),
                 Step::Turn { nth } => self.nth(nth).into_iter().for_each(|id| self.turn(id)),
                 Step::Remove { nth } => self.nth(nth).into_iter().for_each(|id| self.remove(id)),
                 Step::Write { room, fails } => self.write(room, fails),

@@ -32,7 +32,7 @@ mod server_phase;
 mod service_mode;
 mod turn;
 
-pub use appended::{AppendedRequests, WriteStart, WriteTurn};
+pub use appended::{AppendedRequests, Urgency, WriteStart, WriteTurn};
 pub use classify::{Incoming, Role, Violation, classify};
 pub use client::{Abandoned, CallEntry, ClientHalf};
 pub use loss::{CallFailure, ConnectionEnd, EndCause, LossConsequence, RequestLoss, WriteFailure, Written};

@@ -77,6 +77,8 @@ struct Routes(Mutex<Vec<(RouteKey, ObjectRef)>>);
 struct Selection {
     key: RouteKey,
     caller: CallerState,
+    /// The priority of the request, by which it is sent before others.
+    urgency: u16,
     /// All bands that calls of other priorities may need.
     bands: Vec<PriorityBand>,
     /// The policy with the bands.
@@ -216,7 +218,12 @@ impl RtClient {
             };
             let key = RouteKey { band, traffic: self.traffic(&key, priority)?, ..key };
             let (bands, banded) = (bands.to_vec(), banded.cloned());
-            Ok(Selection { key, caller: caller.map(Priority::get), bands, banded })
+            let declared = model.filter(|policy| policy.model == PriorityModel::ServerDeclared);
+            let urgency = declared
+                .map(|policy| policy.server_priority)
+                .or(caller)
+                .map_or(0, |priority| priority.get().unsigned_abs());
+            Ok(Selection { key, caller: caller.map(Priority::get), urgency, bands, banded })
         };
         let Some(policy) = Self::reconcile(object, PriorityBandedConnectionPolicy::POLICY_TYPE)? else {
             return selection(None, &[], None);
@@ -350,9 +357,9 @@ impl BindingPolicies for RtClient {
     }
 
     fn begin_call(&self, object: &ObjectRef) -> Result<BoundCall, SystemException> {
-        let Selection { key, caller, .. } = self.select(object).map_err(|conflict| conflict.exception)?;
+        let Selection { key, caller, urgency, .. } = self.select(object).map_err(|conflict| conflict.exception)?;
         let needs_route = key != RouteKey::default() && !object.has_own_connections();
-        Ok(BoundCall { route: needs_route.then(|| self.route(object, &key)), caller })
+        Ok(BoundCall { route: needs_route.then(|| self.route(object, &key)), caller, urgency })
     }
 
     fn set_contexts(

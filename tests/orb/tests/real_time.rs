@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use spandrel::{
@@ -843,4 +843,37 @@ fn buffered_one_ways_are_flushed_by_the_reference_that_sent_them() {
     assert!(arrivals.lock().unwrap().requests.is_empty());
     private.as_object().flush().unwrap();
     wait_until("the one-way arrives", || !arrivals.lock().unwrap().requests.is_empty());
+}
+
+#[test]
+fn the_most_urgent_call_that_waits_for_a_server_is_sent_first() {
+    let (accept, accepted) = mpsc::channel();
+    let port = fake_server(move |_, stream| drop(accept.send(stream)));
+    let builder = Orb::builder().binding_policies(RtClient::new(&scheduling()));
+    let orb = builder.socket_queues(Some(8192), Some(8192)).connections_per_peer(1).build().unwrap();
+    let propagated = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
+    let declared = target(&orb, &with_policies(port, &[model(PriorityModel::ServerDeclared, 30_000)]));
+    at_priority(9, || {
+        let buffered = propagated.with_sync_scope(SyncScopePolicy::None);
+        while !propagated.as_object().is_flow_controlled().unwrap() {
+            buffered.note(&[7; 4_000]).unwrap();
+        }
+    });
+    let call =
+        |priority, target: &Target, text: &str| at_priority(priority, || target.echo_octets_async(text.as_bytes()));
+    let _calls = [
+        call(10, &propagated, "first"),
+        call(10, &propagated, "second"),
+        call(20_000, &propagated, "urgent"),
+        call(10, &propagated, "third"),
+        call(1, &declared, "declared"),
+    ];
+    let mut stream = accepted.recv_timeout(Duration::from_secs(60)).unwrap();
+    let mut order = Vec::new();
+    while order.len() < 5 {
+        let message = read_message(&mut stream).unwrap();
+        let texts = ["first", "second", "urgent", "third", "declared"];
+        order.extend(texts.into_iter().find(|text| message.ends_with(text.as_bytes())));
+    }
+    assert_eq!(order, ["declared", "urgent", "first", "second", "third"]);
 }

@@ -29,6 +29,7 @@ mod settings;
 pub(crate) mod task;
 pub mod transport;
 mod unreachable_cache;
+pub(crate) mod urgency;
 
 use connection::has_async_calls;
 pub use connection::{CallFailure, ClientConnection, Reply, send_fragmented};

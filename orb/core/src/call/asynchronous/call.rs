@@ -25,7 +25,9 @@ use crate::call::timer::TimerFuture;
 use crate::{
     CallerState, ObjectRef,
     call::invocation::{ClientPoints, Invocation, InvocationState},
-    client::{CallFailure, ExpiryReason, Lease, Peer, Reply, ReplyReceiver, TimedCall, TimedCallId, wake},
+    client::{
+        CallFailure, ExpiryReason, Lease, Peer, Reply, ReplyReceiver, TimedCall, TimedCallId, urgency::Urgency, wake,
+    },
     diagnostics::{CallOutcome, ObservedCall},
     orb::process_is_a_copy,
     reference::object::Forward,
@@ -42,6 +44,8 @@ pub(super) struct Call {
     response: ResponseFlags,
     arguments: Arguments,
     deadline: Option<Deadline>,
+    /// The urgency of its request on connections that it shares.
+    urgency: Urgency,
     /// The start time of its reply.
     reply_start: Option<Instant>,
     /// The diagnostics of the call, if it is observed.
@@ -101,7 +105,7 @@ impl Call {
         operation: Cow<'static, str>,
         response: ResponseFlags,
         arguments: Arguments,
-        caller: Option<CallerState>,
+        bound: Option<(CallerState, Urgency)>,
     ) -> Result<Arc<Self>, SystemException> {
         let call_policies = object.call_policies();
         let (held_until, reply_start) = match &call_policies.start_times {
@@ -116,10 +120,12 @@ impl Call {
         let points = object.orb().has_client_interceptors();
         let points = points.then(|| {
             let points = ClientPoints::new(object, response_request, true);
-            Box::new(if let Some(caller) = caller { points.bound(caller) } else { points })
+            Box::new(if let Some((caller, _)) = bound { points.bound(caller) } else { points })
         });
         let (object, deadline, state) = (object.clone(), call_policies.deadline, Mutex::default());
-        let call = Arc::new(Self { object, operation, response, arguments, deadline, reply_start, observed, state });
+        let urgency = bound.map_or(0, |(_, urgency)| urgency);
+        let call =
+            Arc::new(Self { object, operation, response, arguments, deadline, urgency, reply_start, observed, state });
         let weak = Arc::downgrade(&call) as Weak<dyn TimedCall>;
         let call_id = call.object.orb().client_reactor().register_call(weak, call.deadline.as_ref())?;
         let mut state = call.state.lock();

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Answer, BoundCall, CallerState, Interface, ObjectRef, UserExceptions,
     call::invocation::unreadable,
-    client::{Reply, first_failure},
+    client::{Reply, first_failure, urgency::Urgency},
     reference::object::OBJECT_ID,
 };
 
@@ -146,19 +146,21 @@ impl ObjectRef {
         if self.orb().has_client_interceptors()
             && let Some(binding) = self.orb().binding_policies()
         {
-            let BoundCall { route, caller } = binding.begin_call(self)?;
-            return route.as_ref().unwrap_or(self).start_bound(operation, response, encode, Some(caller));
+            let BoundCall { route, caller, urgency } = binding.begin_call(self)?;
+            let bound = Some((caller, urgency));
+            return route.as_ref().unwrap_or(self).start_bound(operation, response, encode, bound);
         }
         self.start_bound(operation, response, encode, None)
     }
 
-    /// As [`start`](Self::start), by this reference. `caller`: the record of binding policies about the calling thread.
+    /// As [`start`](Self::start), by this reference. `bound`: the record of binding policies about the calling thread,
+    /// and the urgency of the call.
     fn start_bound<'a>(
         &self,
         operation: Cow<'static, str>,
         response: ResponseFlags,
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
-        caller: Option<CallerState>,
+        bound: Option<(CallerState, Urgency)>,
     ) -> Result<Arc<Call>, SystemException> {
         let forward = self.forwarded();
         let destinations = self.destinations(forward.as_deref())?;
@@ -173,7 +175,7 @@ impl ObjectRef {
         let own = &self.orb().settings().code_sets;
         let arguments =
             Arguments::marshal(destination, own, &operation, encode).map_err(|failure| failure.exception)?;
-        Call::start(self, operation, response, arguments, caller)
+        Call::start(self, operation, response, arguments, bound)
     }
 
     /// Writes the buffered one-ways of the connections of this thread's calls: those with the sync scope NONE, sent by

@@ -21,6 +21,7 @@ use crate::{
         CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind, WriteLimits,
         call_kind::{CallKind, joined},
         destination::Destination,
+        urgency::UrgencyScope,
     },
     diagnostics::{CallObserver, ObservedCall},
     interception,
@@ -102,7 +103,8 @@ impl ObjectRef {
         else {
             return Err(SystemException::internal(0, CompletionStatus::No));
         };
-        let BoundCall { route, caller } = binding.begin_call(self)?;
+        let BoundCall { route, caller, urgency } = binding.begin_call(self)?;
+        let _urgency = UrgencyScope::enter(urgency);
         let object = route.as_ref().unwrap_or(self);
         if interception::client_interceptors(self.orb()).is_empty() {
             return object.drive(call_kind, BoundPoints::new(caller));

@@ -20,6 +20,7 @@ use super::{
     pending_calls::PendingCalls,
     writing::{Writer, update_timeout},
 };
+use crate::client::urgency;
 
 impl ClientConnection {
     /// Begins to write the request of a thread that will wait for its reply.
@@ -28,7 +29,7 @@ impl ClientConnection {
             return WriteStart::Alone;
         }
         let copy = |octets: &mut Vec<u8>| request.slices().for_each(|slice| octets.extend_from_slice(slice));
-        let start = pending.appended.begin(request_id, request.position(), copy);
+        let start = pending.appended.begin(request_id, urgency::current(), request.position(), copy);
         if start == WriteStart::Append {
             pending.half.set_written(request_id, Written::Partly);
             self.has_appended.store(true, Ordering::Relaxed);
@@ -62,7 +63,7 @@ impl ClientConnection {
         writer.send(self, request, deadline)
     }
 
-    /// Writes the appended requests and then this one, as one write if the transport accepts them.
+    /// Writes the appended requests that are at least as urgent, and then this one, as one write if the transport accepts them.
     fn write_appended(
         &self,
         mut writer: MutexGuard<'_, Writer>,
@@ -98,9 +99,9 @@ impl ClientConnection {
     fn take_appended(&self, request_id: u32) -> Vec<u8> {
         let mut pending = self.pending.lock();
         let PendingCalls { appended, half, .. } = &mut *pending;
-        let octets = appended.take(request_id);
+        let octets = appended.take(request_id, urgency::current());
         appended.in_write().for_each(|id| half.set_written(id, Written::Whole));
-        self.has_appended.store(false, Ordering::Relaxed);
+        self.has_appended.store(appended.appended().next().is_some(), Ordering::Relaxed);
         octets
     }
 

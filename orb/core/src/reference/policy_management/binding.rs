@@ -7,7 +7,7 @@ use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{ServiceContext, SystemException};
 use spandrel_sync::Arc;
 
-use crate::{ObjectRef, Orb, Policy, PolicyType, policy::ExposedPolicies};
+use crate::{ObjectRef, Orb, Policy, PolicyType, client::urgency::Urgency, policy::ExposedPolicies};
 
 /// A part of an ORB that obeys policies of the scope [`Binding`](crate::PolicyScope::Binding), and those in references.
 pub trait BindingPolicies: Send + Sync + std::fmt::Debug + 'static {
@@ -73,6 +73,9 @@ pub struct BoundCall {
     pub route: Option<ObjectRef>,
     /// The state of the calling thread when the call began, for [`BindingPolicies::set_contexts`].
     pub caller: CallerState,
+    /// The urgency of its request: on a connection that callers share, the most urgent request that has not begun is
+    /// written first.
+    pub urgency: Urgency,
 }
 
 impl Orb {

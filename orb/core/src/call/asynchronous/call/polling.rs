@@ -17,7 +17,7 @@ use crate::{
     },
     client::{
         CallFailure, ClientConnection, Lease, LeaseResult, Peer, Reply, ReplyKind, ReplyReceiver, UnsentKind,
-        WriteLimits, call_kind::joined, destination::Destination,
+        WriteLimits, call_kind::joined, destination::Destination, urgency::UrgencyScope,
     },
     diagnostics::{CallObserver, ObservedCall},
     reference::object::Forward,
@@ -26,6 +26,7 @@ use crate::{
 impl Call {
     /// Advances the call until it waits for an event.
     pub(super) fn advance(self: &Arc<Self>, progress: AsyncCallProgress) {
+        let _urgency = (self.urgency > 0).then(|| UrgencyScope::enter(self.urgency));
         match &self.observed {
             Some(observed) => observed.in_scope(|| self.advance_in_scope(progress)),
             None => self.advance_in_scope(progress),

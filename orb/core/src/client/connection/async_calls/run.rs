@@ -106,7 +106,7 @@ impl Run {
         }
         let mut write_queue = write_queue.lock();
         while let Some(message) = self.0.pop_back() {
-            write_queue.push_front(message);
+            write_queue.put_back(message);
         }
     }
 

@@ -13,7 +13,13 @@ use spandrel_ipc::{Interest, Pollable};
 use spandrel_transport::{Address, Deadline, MessageReader, ReactorTransport, Transport};
 
 use super::*;
-use crate::{client::connection::Reply, diagnostics::statistics::Statistics};
+use crate::{
+    client::{
+        connection::Reply,
+        urgency::{Urgency, UrgencyScope},
+    },
+    diagnostics::statistics::Statistics,
+};
 
 /// A transport that records each write and takes so many octets.
 #[derive(Debug, Default)]
@@ -25,6 +31,8 @@ struct Recorded {
     /// The octets that are still taken; all if `None`.
     room: Option<usize>,
     input: VecDeque<u8>,
+    /// Whether each message is answered as soon as it is written.
+    answers: bool,
     has_ended: bool,
 }
 
@@ -40,6 +48,9 @@ impl Recorder {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let len = octets.len();
+        if recorded.answers {
+            recorded.input.extend(ids(&octets).into_iter().flat_map(reply));
+        }
         recorded.writes.push(octets);
         Ok(len)
     }
@@ -298,14 +309,17 @@ type Outcomes = Vec<(u32, Result<(), CallFailure>)>;
 fn call_during_a_write(
     connection: &Arc<ClientConnection>,
     transport: &Recorder,
-    calls: &[(u32, Option<Deadline>)],
+    calls: &[(u32, Urgency, Option<Deadline>)],
     replied: &[u32],
 ) -> Outcomes {
     let writer = connection.writer.lock();
     let (mut threads, mut outcomes) = (Vec::new(), Vec::new());
-    for &(call, deadline) in calls {
+    for &(call, urgency, deadline) in calls {
         let other = Arc::clone(connection);
-        let two_way = move || other.two_way(call, &request(call, 8), deadline.as_ref()).map(drop);
+        let two_way = move || {
+            let _urgency = UrgencyScope::enter(urgency);
+            other.two_way(call, &request(call, 8), deadline.as_ref()).map(drop)
+        };
         let thread = std::thread::spawn(two_way);
         if deadline.is_some() {
             outcomes.push((call, thread.join().expect("no panic")));
@@ -327,7 +341,7 @@ fn requests_of_threads_that_begin_during_a_write_leave_with_the_next_one() {
     let (connection, transport, _registration) = connect();
     let calls = [0, 2, 4, 6, 8, 10, 12];
     for _ in 0..2 {
-        let outcomes = call_during_a_write(&connection, &transport, &calls.map(|call| (call, None)), &calls);
+        let outcomes = call_during_a_write(&connection, &transport, &calls.map(|call| (call, 0, None)), &calls);
         assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()), "{outcomes:?}");
         let writes = transport.take_writes();
         let [first, second] = &writes[..] else { panic!("{writes:?}") };
@@ -347,7 +361,7 @@ fn only_threads_whose_requests_were_written_to_the_last_octet_get_replies() {
         let (connection, transport, _registration) = connect();
         transport.0.lock().room = Some(room);
         let sent = &calls[2..][..room / len];
-        let outcomes = call_during_a_write(&connection, &transport, &calls.map(|call| (call, None)), sent);
+        let outcomes = call_during_a_write(&connection, &transport, &calls.map(|call| (call, 0, None)), sent);
         for (call, outcome) in outcomes {
             match outcome {
                 Ok(()) => assert!(sent.contains(&call), "{room}: {call}"),
@@ -368,10 +382,59 @@ fn only_threads_whose_requests_were_written_to_the_last_octet_get_replies() {
 fn a_request_that_is_appended_until_its_deadline_is_not_written() {
     let (connection, transport, _registration) = connect();
     let late = Some(Deadline::after(Duration::from_millis(20)));
-    let outcomes = call_during_a_write(&connection, &transport, &[(0, None), (2, None), (4, late)], &[]);
+    let outcomes = call_during_a_write(&connection, &transport, &[(0, 0, None), (2, 0, None), (4, 0, late)], &[]);
     let failures: Vec<_> = outcomes.into_iter().map(|(call, outcome)| (call, outcome.expect_err("no reply"))).collect();
     // The first ones find that the connection is not used further.
     assert!(failures.iter().all(|(_, failure)| failure.exception.completed() == CompletionStatus::No), "{failures:?}");
     assert_eq!(failures.iter().map(|(_, failure)| failure.may_repeat()).collect::<Vec<_>>(), [false, true, true]);
     assert!(transport.take_writes().is_empty());
+}
+
+#[test]
+fn the_most_urgent_requests_of_threads_that_share_a_connection_leave_first() {
+    let (connection, transport, _registration) = connect();
+    let urgencies = [(0, 1), (2, 1), (4, 0), (6, 5), (8, 1), (10, 5)];
+    let calls = urgencies.map(|(call, urgency)| (call, urgency, None));
+    transport.0.lock().answers = true;
+    let outcomes = call_during_a_write(&connection, &transport, &calls, &[]);
+    assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()), "{outcomes:?}");
+    let writes = transport.take_writes();
+    let [first, second, last] = &writes[..] else { panic!("{writes:?}") };
+    // Either of the threads that wait for the write lock gets it first; its own request is more urgent than the last.
+    assert_eq!((&first[..3], first.len(), second.len()), (&[6, 10, 8][..], 4, 1), "{writes:?}");
+    assert_eq!(*last, [4]);
+}
+
+#[test]
+fn the_most_urgent_queued_request_is_written_first_unless_another_has_begun() {
+    let (connection, transport, _registration) = connect();
+    send_two_ways(&connection, 2);
+    transport.take_writes();
+    let send_urgent = |call, urgency, kind| {
+        let _urgency = UrgencyScope::enter(urgency);
+        send(&connection, call, 0, kind);
+    };
+    transport.0.lock().room = Some(0);
+    for (call, urgency) in [(4, 0), (6, 0), (8, 7), (10, 3)] {
+        send_urgent(call, urgency, UnsentKind::TwoWay);
+    }
+    send_urgent(12, 3, UnsentKind::OneWay);
+    transport.0.lock().room = Some(request(8, 0).position() + 3);
+    write_ready(&connection);
+    send_urgent(14, 9, UnsentKind::TwoWay);
+    transport.0.lock().room = None;
+    while connection.has_queued() {
+        write_ready(&connection);
+    }
+    assert_eq!(ids(&transport.0.lock().writes.concat()), [8, 10, 14, 12, 4, 6]);
+    // One that is abandoned has no CancelRequest, and one that was written has it afterwards.
+    transport.0.lock().writes.clear();
+    transport.0.lock().room = Some(0);
+    send_urgent(16, 2, UnsentKind::TwoWay);
+    send_urgent(18, 5, UnsentKind::TwoWay);
+    assert!(!connection.abandon(16, Some(wire()), false));
+    assert!(connection.abandon(14, Some(wire()), false));
+    transport.0.lock().room = None;
+    write_ready(&connection);
+    assert_eq!(ids(&transport.0.lock().writes.concat()), [18, 14]);
 }

@@ -12,12 +12,15 @@ use spandrel_sync::{atomic::Ordering, time::Instant};
 use spandrel_transport::Charge;
 
 use super::super::{AsyncState, ClientConnection};
-use crate::diagnostics::statistics::{Level, Statistics};
+use crate::{
+    client::urgency::{self, Urgency},
+    diagnostics::statistics::{Level, Statistics},
+};
 
 /// A written buffer with a larger capacity than this is not reused.
 const MAX_SPARE_CAPACITY: usize = 128 * 1024;
 
-/// Messages of which no octet was written yet, in order.
+/// Messages of which no octet was written yet: the most urgent first, and those of equal urgency in their order.
 #[derive(Debug, Default)]
 pub(super) struct WriteQueue {
     pub(super) messages: VecDeque<UnsentMessage>,
@@ -27,12 +30,16 @@ pub(super) struct WriteQueue {
 impl WriteQueue {
     pub(super) fn push(&mut self, message: UnsentMessage) {
         self.octets += message.octets.len();
-        self.messages.push_back(message);
+        // From the end: all messages are of equal urgency in most programs.
+        let at = self.messages.iter().rposition(|before| before.urgency >= message.urgency).map_or(0, |at| at + 1);
+        self.messages.insert(at, message);
     }
 
-    pub(super) fn push_front(&mut self, message: UnsentMessage) {
+    /// Adds a message that was queued before: it comes before those of its urgency.
+    pub(super) fn put_back(&mut self, message: UnsentMessage) {
         self.octets += message.octets.len();
-        self.messages.push_front(message);
+        let at = self.messages.iter().position(|later| later.urgency <= message.urgency);
+        self.messages.insert(at.unwrap_or(self.messages.len()), message);
     }
 
     pub(super) fn take(&mut self, at: usize) -> Option<UnsentMessage> {
@@ -97,6 +104,7 @@ impl Batching {
             octets,
             at: 0,
             kind: UnsentKind::Batch,
+            urgency: 0,
             boundaries: Vec::new(),
             _charge: None,
             messages: 0,
@@ -129,6 +137,8 @@ pub(super) struct UnsentMessage {
     /// The number of octets that the transport has taken.
     pub(super) at: usize,
     pub(super) kind: UnsentKind,
+    /// Its urgency among the queued messages; zero for one that no call waits for.
+    pub(super) urgency: Urgency,
     /// The ends of its fragments, without the last.
     pub(super) boundaries: Vec<usize>,
     /// The memory that a reply is counted against.
@@ -156,7 +166,9 @@ impl UnsentMessage {
         at: usize,
         kind: UnsentKind,
     ) -> Self {
-        let whole = |octets, boundaries| Self { request_id, octets, at, kind, boundaries, _charge: None, messages: 1 };
+        let urgency = if matches!(kind, UnsentKind::TwoWay | UnsentKind::OneWay) { urgency::current() } else { 0 };
+        let whole =
+            |octets, boundaries| Self { request_id, octets, at, kind, urgency, boundaries, _charge: None, messages: 1 };
         let Some(fragments) = fragments else { return whole(message.to_vec(), Vec::new()) };
         let mut boundaries: Vec<_> = fragments.boundaries().collect();
         boundaries.pop();
