@@ -135,6 +135,46 @@ pub enum Expression {
 }
 
 impl Expression {
+    /// The names of all properties in the expression, each once.
+    #[must_use]
+    pub fn property_names(&self) -> Vec<String> {
+        let (mut names, mut pending) = (Vec::<String>::new(), vec![self]);
+        while let Some(expression) = pending.pop() {
+            let name = match expression {
+                Self::Or(operands) | Self::And(operands) => {
+                    pending.extend(operands);
+                    None
+                }
+                Self::Compare { left, right, .. } | Self::Substring { part: left, whole: right } => {
+                    pending.extend([&**left, &**right]);
+                    None
+                }
+                Self::Sum { first, rest } => {
+                    pending.push(first);
+                    pending.extend(rest.iter().map(|(_, operand)| operand));
+                    None
+                }
+                Self::Product { first, rest } => {
+                    pending.push(first);
+                    pending.extend(rest.iter().map(|(_, operand)| operand));
+                    None
+                }
+                Self::Not(operand) => {
+                    pending.push(operand);
+                    None
+                }
+                Self::In { element, sequence } => {
+                    pending.push(element);
+                    Some(sequence)
+                }
+                Self::Exist(name) | Self::Default(name) | Self::Property(name) => Some(name),
+                Self::Literal(_) => None,
+            };
+            names.extend(name.filter(|name| !names.contains(name)).cloned());
+        }
+        names
+    }
+
     /// The number of the expression's rule, from the weakest operator on.
     fn level(&self) -> u8 {
         match self {

@@ -96,6 +96,22 @@ fn each_factor_of_the_grammar_is_parsed() {
 }
 
 #[test]
+fn the_names_of_an_expression_are_those_of_all_its_factors() {
+    for (text, expected) in [
+        ("TRUE", &[][..]),
+        ("a and b or a", &["a", "b"]),
+        ("a < b and c ~ 'd' and 'e' ~ f", &["a", "b", "c", "f"]),
+        ("a + b - 1 == c * 2 / d", &["a", "b", "c", "d"]),
+        ("not a and exist b and (x + 1) in c", &["a", "b", "c", "x"]),
+        ("exist a and a > 1 and not exist a", &["a"]),
+    ] {
+        let mut names = parse(text).unwrap().expression().unwrap().property_names();
+        names.sort_unstable();
+        assert_eq!(names, expected, "{text}");
+    }
+}
+
+#[test]
 fn words_of_the_preference_language_are_names_in_constraints() {
     for name in ["min", "max", "with", "random", "first"] {
         assert_eq!(parse(name).unwrap().expression(), Some(&Expression::Property(name.to_owned())));

@@ -39,6 +39,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+mod bounds;
 mod caller;
 mod client;
 mod failure;
@@ -65,6 +66,7 @@ use spandrel::services::activation;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa};
 
 pub use args::{DaemonArgs, PolicyArgs, ServedObject};
+pub use bounds::require_at_most;
 pub use caller::caller;
 pub use client::client_orb;
 pub use failure::{Failure, FailureKind};

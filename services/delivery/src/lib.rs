@@ -27,7 +27,7 @@ mod worker;
 pub use args::DeliveryArgs;
 pub use connection::{Connection, ConnectionCell};
 pub use event::Event;
-pub use limits::{PeerOptions, require_at_most};
+pub use limits::PeerOptions;
 pub use memory::{EventMemory, MemoryCharge};
 pub use pulls::{EndedPull, PullEnd, PullReplies, WaitingPull};
 pub use queue::{EventQueue, QueueBounds, QueueCounts};

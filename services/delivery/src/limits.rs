@@ -1,8 +1,6 @@
-//! The treatment of peers, and the exception of a bound.
+//! The treatment of peers that fail or are slow.
 
 use std::time::Duration;
-
-use spandrel::{CompletionStatus, SystemException};
 
 /// The treatment of peers that fail or are slow.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,16 +34,4 @@ impl PeerOptions {
         let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(100).min(100);
         self.retry_pause.saturating_mul(factor)
     }
-}
-
-/// Compares a count with its bound.
-///
-/// # Errors
-/// IMP_LIMIT, which names the bound.
-pub fn require_at_most(count: usize, bound: usize, counted: &'static str) -> Result<(), SystemException> {
-    if count <= bound {
-        return Ok(());
-    }
-    let detail = move || format!("more than {bound} {counted}");
-    Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail))
 }

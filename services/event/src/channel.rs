@@ -10,9 +10,10 @@ use spandrel::poa::ObjectId;
 use spandrel::server::Servant;
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
+use spandrel_daemon::require_at_most;
 use spandrel_delivery::{
     Connection, ConnectionCell, DiscardOrder, Event, EventQueue, Lifetime, QueueBounds, QueueCounts, QueueOrder,
-    TaskEnd, notify_disconnection, require_at_most,
+    TaskEnd, notify_disconnection,
 };
 
 use crate::settings::ChannelSettings;

@@ -2,7 +2,7 @@
 
 use spandrel::net::sync::Arc;
 use spandrel::{ObjectRef, SystemException};
-use spandrel_delivery::require_at_most;
+use spandrel_daemon::require_at_most;
 use spandrel_store::Service;
 
 use crate::admin::ChannelServant;

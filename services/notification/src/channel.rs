@@ -13,7 +13,8 @@ use spandrel::services::cos_notify_channel_admin::{
 };
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
-use spandrel_delivery::{Connection, Event, QueueCounts, notify_disconnection, require_at_most};
+use spandrel_daemon::require_at_most;
+use spandrel_delivery::{Connection, Event, QueueCounts, notify_disconnection};
 
 use crate::admin::Admin;
 use crate::admin_properties::AdminSettings;

@@ -8,7 +8,8 @@ use spandrel::services::cos_notify_filter::{ConstraintExp, ConstraintNotFound};
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, SystemException};
 use spandrel_constraint::Constraint;
-use spandrel_delivery::{MemoryCharge, require_at_most};
+use spandrel_daemon::require_at_most;
+use spandrel_delivery::MemoryCharge;
 
 use crate::components::{Components, Filterable};
 use crate::encoding::encoded_octets;

@@ -14,7 +14,7 @@ use spandrel::services::cos_notify_filter::{
 };
 use spandrel::types::{Any, Interface as _};
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
-use spandrel_delivery::require_at_most;
+use spandrel_daemon::require_at_most;
 
 use crate::filter::{ChangeError, Constraints, Filter, FilterConstraint, FilteredEvent, GRAMMAR};
 use crate::notification::Content;

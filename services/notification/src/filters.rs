@@ -7,7 +7,7 @@ use spandrel::poa::ObjectId;
 use spandrel::services::cos_notify_filter::{self, FilterNotFound};
 use spandrel::types::Interface as _;
 use spandrel::{CompletionStatus, ObjectRef, Poa, SystemException};
-use spandrel_delivery::require_at_most;
+use spandrel_daemon::require_at_most;
 
 use crate::filter::{Filter, FilteredEvent};
 use crate::filter_bounds::FilterBounds;

@@ -12,7 +12,7 @@ use spandrel::services::cos_notify_filter::{
 };
 use spandrel::types::{Any, TypeCode};
 use spandrel::{CompletionStatus, SystemException};
-use spandrel_delivery::require_at_most;
+use spandrel_daemon::require_at_most;
 
 use crate::filter::{ChangeError, FilterConstraint, FilteredEvent, GRAMMAR};
 use crate::mapping_filter::MappingFilter;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use spandrel::SystemException;
 use spandrel::net::sync::{Arc, RwLock};
-use spandrel_delivery::require_at_most;
+use spandrel_daemon::require_at_most;
 
 use crate::admin_properties::AdminSettings;
 use crate::channel::{Channel, next_id};

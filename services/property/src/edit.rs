@@ -6,10 +6,11 @@ use spandrel::cdr::to_octets;
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_property_service::{ExceptionReason, PropertyModeType};
 use spandrel::types::Any;
+use spandrel_daemon::require_at_most;
 
 use crate::encoding::{form, octets_of};
 use crate::limits::Limits;
-use crate::refusal::{Refusal, too_many};
+use crate::refusal::Refusal;
 use crate::state::{SetChange, SetState};
 use crate::table::{Changes, Constraints, Entry, is_any_type};
 
@@ -63,9 +64,7 @@ impl<'t> Edit<'t> {
     /// Adds a property or changes its value, and its mode if there is one.
     pub(crate) fn define(&mut self, name: &str, value: &Any, mode: Option<PropertyModeType>) -> Result<(), Refusal> {
         require_name(name)?;
-        if name.len() > self.limits.name {
-            return Err(too_many("octets in a name", self.limits.name).into());
-        }
+        require_at_most(name.len(), self.limits.name, "octets in a name")?;
         let default = self.allowed_mode(name, value)?;
         if let Some(mode) = mode {
             self.require_mode(name, mode)?;
@@ -92,12 +91,8 @@ impl<'t> Edit<'t> {
             None => (self.count + 1, self.octets.saturating_add(octets)),
             Some(before) => (self.count, (self.octets - before.octets).saturating_add(octets)),
         };
-        if count > self.limits.properties {
-            return Err(too_many("properties in a set", self.limits.properties).into());
-        }
-        if all > self.limits.octets {
-            return Err(too_many("octets in a set", self.limits.octets).into());
-        }
+        require_at_most(count, self.limits.properties, "properties in a set")?;
+        require_at_most(all, self.limits.octets, "octets in a set")?;
         (self.count, self.octets) = (count, all);
         self.changes.insert(name.to_owned(), Some(Arc::new(Entry { value: value.clone(), mode, octets })));
         Ok(())

@@ -27,12 +27,6 @@ impl From<SystemException> for Refusal {
     }
 }
 
-/// The exception of a limit.
-pub(crate) fn too_many(limit: &'static str, bound: usize) -> SystemException {
-    let detail = move || format!("more than {bound} {limit}");
-    SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail)
-}
-
 /// Converts the reasons that an operation raises. The others are those of other operations.
 macro_rules! exceptions {
     ($($error:ty: $($reason:ident),*;)*) => {$(

@@ -12,12 +12,11 @@ use spandrel::services::cos_property_service::{
 };
 use spandrel::types::TypeCode;
 use spandrel::{ObjectRef, Poa, SystemException};
-use spandrel_daemon::caller;
+use spandrel_daemon::{caller, require_at_most};
 
 use crate::iterators::PropertyIterators;
 use crate::journal::SharedStore;
 use crate::limits::ServiceLimits;
-use crate::refusal::too_many;
 use crate::set::{Budget, LocalPropertySet};
 use crate::store::{SetRecord, StoredSet};
 use crate::table::{Constraints, Table};
@@ -121,13 +120,9 @@ impl Registry {
     /// Counts a new set, and returns its number.
     fn reserve(&self, owner: &str) -> Result<u64, SystemException> {
         let mut counts = self.counts.lock();
-        if counts.sets >= self.limits.sets {
-            return Err(too_many("property sets", self.limits.sets));
-        }
+        require_at_most(counts.sets + 1, self.limits.sets, "property sets")?;
         let of_owner = counts.by_owner.get(owner).copied().unwrap_or(0);
-        if of_owner >= self.limits.sets_of_client {
-            return Err(too_many("property sets of one client", self.limits.sets_of_client));
-        }
+        require_at_most(of_owner + 1, self.limits.sets_of_client, "property sets of one client")?;
         counts.sets += 1;
         counts.by_owner.insert(owner.to_owned(), of_owner + 1);
         counts.next += 1;

@@ -10,12 +10,13 @@ use spandrel::services::cos_property_service::{
 };
 use spandrel::types::{Any, TypeCode};
 use spandrel::{CompletionStatus, SystemException};
+use spandrel_daemon::require_at_most;
 
 use crate::edit::{Edit, require_name};
 use crate::iterators::{PropertyIterators, Source, bounded};
 use crate::journal::{Journal, SharedStore};
 use crate::limits::Limits;
-use crate::refusal::{Failures, Refusal, too_many, whole_request};
+use crate::refusal::{Failures, Refusal, whole_request};
 use crate::state::SetState;
 use crate::table::{Constraints, Entry, Table, property, void};
 
@@ -70,8 +71,8 @@ impl Budget {
     pub(crate) fn charge(&self, before: usize, after: usize, bound: usize) -> Result<(), SystemException> {
         let mut used = self.0.lock();
         let sum = (*used + after.cast_signed()) - before.cast_signed();
-        if usize::try_from(sum).is_ok_and(|sum| sum > bound) && after > before {
-            return Err(too_many("octets in all sets", bound));
+        if after > before {
+            require_at_most(usize::try_from(sum).unwrap_or(0), bound, "octets in all sets")?;
         }
         *used = sum;
         Ok(())
@@ -190,9 +191,7 @@ impl LocalPropertySet {
         work: impl Fn(&mut Edit<'_>, &I) -> Result<(), Refusal>,
     ) -> Result<(), MultipleExceptionsError> {
         // Each is compared with the constraints of the set.
-        if items.len() > self.0.limits.properties {
-            return Err(too_many("properties in a request", self.0.limits.properties).into());
-        }
+        require_at_most(items.len(), self.0.limits.properties, "properties in a request")?;
         let failures = self.change(|edit| {
             let mut failures = Failures::default();
             for item in items {

@@ -9,10 +9,10 @@ use spandrel::services::cos_property_service::{
 };
 use spandrel::types::{Any, TypeCode};
 use spandrel::{CompletionStatus, SystemException};
+use spandrel_daemon::require_at_most;
 
 use crate::encoding::{form, octets_of};
 use crate::limits::Limits;
-use crate::refusal::too_many;
 
 /// A property without its name.
 #[derive(Clone, Debug)]
@@ -73,13 +73,9 @@ impl Constraints {
         properties: Vec<PropertyDef>,
         limits: &Limits,
     ) -> Result<Self, ConstraintNotSupportedError> {
-        if types.len().max(properties.len()) > limits.constraints {
-            return Err(too_many("constraints of a set", limits.constraints).into());
-        }
+        require_at_most(types.len().max(properties.len()), limits.constraints, "constraints of a set")?;
         let constraints = Self::measured(types.to_vec(), properties)?;
-        if constraints.octets > limits.octets {
-            return Err(too_many("octets in a set", limits.octets).into());
-        }
+        require_at_most(constraints.octets, limits.octets, "octets in a set")?;
         let mut names: Vec<&str> = constraints.properties.iter().map(|def| &*def.property_name).collect();
         names.sort_unstable();
         let has_wrong_name = names.first().is_some_and(|name| name.is_empty())

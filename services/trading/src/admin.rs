@@ -2,9 +2,9 @@
 
 use spandrel::services::cos_trading::{AdminServant, FollowOption, OfferIdIterator, TypeRepository, admin};
 use spandrel::{CompletionStatus, SystemException};
+use spandrel_daemon::require_at_most;
 
 use crate::components::TraderServant;
-use crate::limits::require_at_most;
 use crate::trader::Trader;
 
 /// The longest stem of request ids, in octets.

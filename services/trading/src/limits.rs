@@ -1,7 +1,5 @@
 //! Bounds of a trader.
 
-use spandrel::{CompletionStatus, SystemException};
-
 /// The most that a trader holds. More is IMP_LIMIT.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
@@ -21,13 +19,4 @@ impl Default for Limits {
     fn default() -> Self {
         Self { offers: 10_000_000, proxies: 1_000, types: 100_000, properties: 1_000, offer_octets: 1 << 20 }
     }
-}
-
-/// IMP_LIMIT if a count exceeds its bound.
-pub(crate) fn require_at_most(count: usize, bound: usize, counted: &'static str) -> Result<(), SystemException> {
-    if count <= bound {
-        return Ok(());
-    }
-    let detail = move || format!("more than {bound} {counted}");
-    Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail))
 }

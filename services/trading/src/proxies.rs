@@ -16,11 +16,11 @@ use spandrel::services::cos_trading::{
 };
 use spandrel::types::Interface as _;
 use spandrel::{CompletionStatus, SystemException};
+use spandrel_daemon::require_at_most;
 
 use crate::components::TraderServant;
 use crate::edit::Edit;
 use crate::federation::recipe::Recipe;
-use crate::limits::require_at_most;
 use crate::offer::{ProxyOffer, StoredOffer};
 use crate::register::{require_bounds, require_properties, type_of_export};
 use crate::state::State;

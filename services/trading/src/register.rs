@@ -15,12 +15,13 @@ use spandrel::services::cos_trading::{
 use spandrel::services::cos_trading_repos::service_type_repository::{PropStruct, TypeStruct};
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 use spandrel_constraint::Preference;
+use spandrel_daemon::require_at_most;
 
 use crate::components::TraderServant;
 use crate::dynamic::DynamicValues;
 use crate::federation::Followed as _;
 use crate::interfaces::implements;
-use crate::limits::{Limits, require_at_most};
+use crate::limits::Limits;
 use crate::lookup::{declared_types, parse_constraint};
 use crate::offer::{StoredOffer, dynamic, is_dynamic};
 use crate::policies::QueryPolicies;

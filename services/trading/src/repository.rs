@@ -8,9 +8,9 @@ use spandrel::services::cos_trading_repos::service_type_repository::{
     AddTypeError, AlreadyMasked, DescribeTypeError, FullyDescribeTypeError, HasSubTypes, IncarnationNumber,
     MaskTypeError, NotMasked, PropStruct, RemoveTypeError, SpecifiedServiceTypes, TypeStruct, UnmaskTypeError,
 };
+use spandrel_daemon::require_at_most;
 
 use crate::components::TraderServant;
-use crate::limits::require_at_most;
 use crate::state::Edit;
 
 /// The longest name of an interface, in octets.

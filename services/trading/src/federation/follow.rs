@@ -101,7 +101,7 @@ pub fn requested_properties(wanted: &SpecifiedProps, preference: &Preference) ->
         SpecifiedProps::Unlisted(HowManyProps::All) => return wanted.clone(),
         SpecifiedProps::Unlisted(_) => Vec::new(),
     };
-    for name in preference.expression().map(property_names).unwrap_or_default() {
+    for name in preference.expression().map(Expression::property_names).unwrap_or_default() {
         if !names.contains(&name) {
             names.push(name);
         }
@@ -199,49 +199,4 @@ impl Properties for OfferProperties<'_> {
         let property = self.0.properties.iter().find(|property| property.name == name)?;
         Value::from_any(&property.value).ok()
     }
-}
-
-/// The names of all properties of an expression, each once.
-pub(crate) fn property_names(expression: &Expression) -> Vec<String> {
-    let (mut names, mut pending) = (Vec::new(), vec![expression]);
-    while let Some(expression) = pending.pop() {
-        let name = match expression {
-            Expression::Or(operands) | Expression::And(operands) => {
-                pending.extend(operands);
-                continue;
-            }
-            Expression::Compare { left, right, .. } => {
-                pending.extend([&**left, &**right]);
-                continue;
-            }
-            Expression::Substring { part, whole } => {
-                pending.extend([&**part, &**whole]);
-                continue;
-            }
-            Expression::Sum { first, rest } => {
-                pending.push(first);
-                pending.extend(rest.iter().map(|(_, operand)| operand));
-                continue;
-            }
-            Expression::Product { first, rest } => {
-                pending.push(first);
-                pending.extend(rest.iter().map(|(_, operand)| operand));
-                continue;
-            }
-            Expression::Not(operand) => {
-                pending.push(operand);
-                continue;
-            }
-            Expression::In { element, sequence } => {
-                pending.push(element);
-                sequence
-            }
-            Expression::Exist(name) | Expression::Default(name) | Expression::Property(name) => name,
-            Expression::Literal(_) => continue,
-        };
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    names
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use spandrel::SystemException;
 use spandrel::net::sync::{Arc, Mutex, RwLock};
 use spandrel::services::cos_trading::link::{
     AddLinkError, DefaultFollowTooPermissive, DescribeLinkError, DuplicateLinkName, IllegalLinkName,
@@ -11,7 +12,7 @@ use spandrel::services::cos_trading::link::{
 };
 use spandrel::services::cos_trading::{FollowOption, InvalidLookupRef, Lookup};
 use spandrel::types::Interface as _;
-use spandrel::{CompletionStatus, SystemException};
+use spandrel_daemon::require_at_most;
 
 use super::rules::{LinkRules, stricter};
 use crate::names::is_identifier;
@@ -90,9 +91,7 @@ impl Links {
             Some(Violation::Limit(raised)) => return Err(AddLinkError::LimitingFollowTooPermissive(raised)),
             None => {}
         }
-        if self.links.read().len() >= self.limit {
-            return Err(AddLinkError::System(SystemException::imp_limit(0, CompletionStatus::No)));
-        }
+        require_at_most(self.links.read().len() + 1, self.limit, "links")?;
         Ok(self.change(name, Some(LinkRecord { target: target.clone(), rules }))?)
     }
 
