@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use spandrel::net::sync::Arc;
+
 use crate::memory::MemoryCharge;
 
 /// An event in the queues of consumers.
@@ -13,13 +15,20 @@ pub struct Event<V> {
     pub octets: usize,
     /// The time at which the channel received it.
     pub received: Instant,
-    _charge: MemoryCharge,
+    _charge: Arc<MemoryCharge>,
 }
 
 impl<V> Event<V> {
-    /// An event that was received now. Its charge ends with it.
+    /// An event that was received now. Its charge ends with it, and with others that share the charge.
     #[must_use]
-    pub fn new(value: V, charge: MemoryCharge) -> Self {
+    pub fn new(value: V, charge: impl Into<Arc<MemoryCharge>>) -> Self {
+        let charge = charge.into();
         Self { value, octets: charge.octets(), received: Instant::now(), _charge: charge }
+    }
+
+    /// The event with an earlier time of its receipt.
+    #[must_use]
+    pub fn received_at(self, received: Instant) -> Self {
+        Self { received, ..self }
     }
 }

@@ -31,6 +31,13 @@ impl EventMemory {
         let counted = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
         counted.then(|| MemoryCharge { memory: Arc::clone(self), octets })
     }
+
+    /// Counts the octets of an event also beyond the limit: one that was accepted before.
+    #[must_use]
+    pub fn charge_accepted(self: &Arc<Self>, octets: usize) -> MemoryCharge {
+        self.used.fetch_add(octets, Ordering::Relaxed);
+        MemoryCharge { memory: Arc::clone(self), octets }
+    }
 }
 
 /// Octets that an event takes of the memory for events.

@@ -25,6 +25,8 @@ pub struct QueueBounds {
     pub order: QueueOrder,
     /// The order in which events beyond the bounds are discarded.
     pub discard: DiscardOrder,
+    /// Whether failed pushes are repeated until the consumer has the events, disconnects or does not exist.
+    pub keeps_failed: bool,
 }
 
 /// Counts of a queue.
@@ -238,6 +240,10 @@ impl<W: WaitingPull> EventQueue<W> {
         let mut state = self.0.lock();
         state.failures += 1;
         state.failures
+    }
+
+    pub(crate) fn keeps_failed(&self) -> bool {
+        self.0.lock().bounds.keeps_failed
     }
 
     /// Stops or continues the task that serves the peer. Returns whether this changes anything.

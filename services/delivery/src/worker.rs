@@ -136,12 +136,13 @@ impl<W: WaitingPull> Delivery<'_, W> {
         }
     }
 
-    /// Pulls events from a supplier until the connection ends. `interval` is the pause after a call without an event.
-    pub async fn pull_events<S: PullSupplierPeer>(
+    /// Pulls events from a supplier until the connection ends. `interval` is the pause after a call without an event;
+    /// the next call begins after `publish`.
+    pub async fn pull_events<S: PullSupplierPeer, P: Future<Output = ()> + Send>(
         &self,
         supplier: &S,
         interval: impl Fn() -> Duration + Send,
-        publish: impl Fn(S::Pulled) + Send,
+        publish: impl Fn(S::Pulled) -> P + Send,
     ) -> DeliveryEnd {
         loop {
             let pulled = async {
@@ -152,7 +153,7 @@ impl<W: WaitingPull> Delivery<'_, W> {
             match outcome {
                 Ok(Some(events)) => {
                     self.queue.count_success();
-                    publish(events);
+                    publish(events).await;
                 }
                 Ok(None) => {
                     self.queue.count_success();
@@ -177,8 +178,9 @@ impl<W: WaitingPull> Delivery<'_, W> {
             return AfterFailure::Disconnect;
         };
         let failures = self.queue.count_failure();
+        let keeps_failed = self.queue.keeps_failed();
         let is_gone = exception.kind() == SystemExceptionKind::ObjectNotExist;
-        if is_gone || failures >= self.peers.max_failures {
+        if is_gone || (failures >= self.peers.max_failures && !keeps_failed) {
             tracing::warn!(
                 channel, proxy, failures, error = %exception,
                 "a peer is disconnected: it does not exist, or failed too often in a row"
@@ -188,6 +190,7 @@ impl<W: WaitingPull> Delivery<'_, W> {
         _ = self.task.or(self.timer.pause(self.peers.pause(failures))).await; // an ended task ends at its next wait
         match exception.completed() {
             CompletionStatus::No => AfterFailure::Repeat,
+            _ if keeps_failed => AfterFailure::Repeat,
             _ => AfterFailure::GoOn,
         }
     }

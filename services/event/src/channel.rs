@@ -197,6 +197,7 @@ impl Channel {
                 waiting_pulls: self.shared.limits.waiting_pulls,
                 order: QueueOrder::Fifo,
                 discard: DiscardOrder::Fifo,
+                keeps_failed: false,
             };
             let proxy = Arc::new(Proxy {
                 number,

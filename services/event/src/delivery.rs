@@ -73,6 +73,7 @@ pub(crate) async fn pull_events(channel: Arc<Channel>, proxy: Arc<Proxy>, suppli
         if let Err(error) = channel.publish(&event) {
             tracing::debug!(%error, channel = %channel.name, "an event of a pull supplier was refused");
         }
+        std::future::ready(())
     };
     let end = delivery(&channel, &proxy, &proxy.part()).pull_events(&supplier, || interval, publish).await;
     disconnect_after(end, &channel, &proxy);

@@ -22,6 +22,7 @@ use crate::admin::Admin;
 use crate::channel::Channel;
 use crate::filters::mapping_reference;
 use crate::kind::{EventForm, ProxyKind, Side};
+use crate::member::Member;
 use crate::qos::{Level, Qos};
 use crate::servant::ProxyServant;
 
@@ -81,54 +82,60 @@ impl AdminServant {
 
 impl QoSAdminServant for AdminServant {
     fn get_qos(&self) -> Result<Vec<Property>, SystemException> {
-        Ok(self.admin.qos.read().or(&self.channel.qos.read()).properties(Level::Administrator))
+        Ok(self.admin.state.get().qos.or(&self.channel.qos.read()).properties(Level::Administrator))
     }
 
     fn set_qos(&self, qos: &[Property]) -> Result<(), SetQosError> {
-        let changed = self.admin.qos.read().with(qos, Level::Administrator)?;
-        self.channel.set_admin_qos(&self.admin, changed);
-        Ok(())
+        self.channel.change(Member::Admin(&self.admin), |state| {
+            state.qos = state.qos.with(qos, Level::Administrator, self.channel.reliability())?;
+            Ok(())
+        })
     }
 
     fn validate_qos(&self, required_qos: &[Property]) -> Result<Vec<NamedPropertyRange>, ValidateQosError> {
-        self.admin.qos.read().with(required_qos, Level::Administrator)?;
-        Ok(Qos::further_ranges(required_qos, Level::Administrator))
+        let reliability = self.channel.reliability();
+        self.admin.state.get().qos.with(required_qos, Level::Administrator, reliability)?;
+        Ok(Qos::further_ranges(required_qos, Level::Administrator, reliability))
     }
 }
 
 impl FilterAdminServant for AdminServant {
     fn add_filter(&self, new_filter: Option<&Filter>) -> Result<i32, SystemException> {
         let shared = &self.channel.shared;
-        self.admin.filters.add(&shared.filters, &shared.adapter, &shared.filter_bounds, new_filter)
+        let filter = shared.filters.plain(&shared.adapter, new_filter)?;
+        self.channel.change(Member::Admin(&self.admin), |state| state.filters.add(&shared.filter_bounds, filter))
     }
 
     fn remove_filter(&self, filter: i32) -> Result<(), RemoveFilterError> {
-        Ok(self.admin.filters.remove(filter)?)
+        self.channel.change(Member::Admin(&self.admin), |state| Ok(state.filters.remove(filter)?))
     }
 
     fn get_filter(&self, filter: i32) -> Result<Option<Filter>, GetFilterError> {
-        Ok(self.admin.filters.get(&self.channel.shared.adapter, filter)?.map(|object| object.unchecked_narrow()))
+        let filters = &self.admin.state.get().filters;
+        Ok(filters.get(&self.channel.shared.adapter, filter)?.map(|object| object.unchecked_narrow()))
     }
 
     fn get_all_filters(&self) -> Result<Vec<i32>, SystemException> {
-        Ok(self.admin.filters.ids())
+        Ok(self.admin.state.get().filters.ids())
     }
 
     fn remove_all_filters(&self) -> Result<(), SystemException> {
-        self.admin.filters.clear();
-        Ok(())
+        self.channel.change(Member::Admin(&self.admin), |state| {
+            state.filters.clear();
+            Ok(())
+        })
     }
 }
 
 impl NotifySubscribeServant for AdminServant {
     fn subscription_change(&self, added: &[EventType], removed: &[EventType]) -> Result<(), OfferChangeError> {
-        Ok(self.channel.change_types(Side::Consumers, &self.admin.types, added, removed)?)
+        Ok(self.channel.change_types(Member::Admin(&self.admin), added, removed)?)
     }
 }
 
 impl NotifyPublishServant for AdminServant {
     fn offer_change(&self, added: &[EventType], removed: &[EventType]) -> Result<(), OfferChangeError> {
-        Ok(self.channel.change_types(Side::Suppliers, &self.admin.types, added, removed)?)
+        Ok(self.channel.change_types(Member::Admin(&self.admin), added, removed)?)
     }
 }
 
@@ -166,23 +173,29 @@ impl ConsumerAdminServant for AdminServant {
     }
 
     fn priority_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
-        Ok(mapping_reference(&self.channel.shared.adapter, self.admin.mappings.read().priority.as_ref()))
+        Ok(mapping_reference(&self.channel.shared.adapter, self.admin.state.get().mappings.priority.as_ref()))
     }
 
     fn set_priority_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
         let shared = &self.channel.shared;
-        self.admin.mappings.write().priority = shared.filters.mapping(&shared.adapter, value)?;
-        Ok(())
+        let filter = shared.filters.mapping(&shared.adapter, value)?;
+        self.channel.change(Member::Admin(&self.admin), |state| {
+            state.mappings.priority = filter;
+            Ok(())
+        })
     }
 
     fn lifetime_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
-        Ok(mapping_reference(&self.channel.shared.adapter, self.admin.mappings.read().lifetime.as_ref()))
+        Ok(mapping_reference(&self.channel.shared.adapter, self.admin.state.get().mappings.lifetime.as_ref()))
     }
 
     fn set_lifetime_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
         let shared = &self.channel.shared;
-        self.admin.mappings.write().lifetime = shared.filters.mapping(&shared.adapter, value)?;
-        Ok(())
+        let filter = shared.filters.mapping(&shared.adapter, value)?;
+        self.channel.change(Member::Admin(&self.admin), |state| {
+            state.mappings.lifetime = filter;
+            Ok(())
+        })
     }
 
     fn pull_suppliers(&self) -> Result<Vec<i32>, SystemException> {

@@ -1,10 +1,10 @@
 //! The core of a channel: its administrators and proxies, and the way of an event to the queues of consumers.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use spandrel::net::sync::{Arc, RwLock};
+use spandrel::net::sync::{Arc, Mutex, RwLock};
 use spandrel::poa::ObjectId;
 use spandrel::server::Servant;
 use spandrel::services::cos_notification::EventType;
@@ -14,22 +14,34 @@ use spandrel::services::cos_notify_channel_admin::{
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 use spandrel_daemon::require_at_most;
-use spandrel_delivery::{Connection, Event, QueueCounts, notify_disconnection};
+use spandrel_delivery::{Connection, Lifetime, QueueCounts, notify_disconnection};
 
 use crate::admin::Admin;
 use crate::admin_properties::AdminSettings;
+use crate::channel_edits::{ChannelEdits, forget_proxy, peer_reference};
+use crate::durable::{DurableStore, StoredEvent, Target};
 use crate::encoding::encoded_octets;
 use crate::event_types::TypeSet;
 use crate::filter::FilteredEvent;
 use crate::kind::{EventForm, ProxyKind, Side};
 use crate::live::LiveEvent;
-use crate::notification::{Content, EventTimes, Notification};
+use crate::member::{Member, MemberState};
+use crate::notification::{Content, EventTimes};
 use crate::proxy::Proxy;
-use crate::qos::Qos;
+use crate::qos::{Qos, Reliability};
+use crate::received::{Clock, ReceivedEvent};
+use crate::records::ChannelRecord;
 use crate::shared::Shared;
+use crate::store::Edit;
 
 /// The id of the administrators that each channel has from its creation on.
 pub(crate) const DEFAULT_ADMIN: i32 = 0;
+
+/// The ids of proxies that the store takes as used with one write.
+const RESERVED_PROXIES: i32 = 1_000;
+
+/// The time between two attempts to store the distribution of an event.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A channel with its administrators and proxies.
 #[derive(Debug)]
@@ -38,6 +50,10 @@ pub(crate) struct Channel {
     pub(crate) shared: Arc<Shared>,
     pub(crate) qos: RwLock<Qos>,
     pub(crate) settings: RwLock<AdminSettings>,
+    /// The name on the command line; empty without one.
+    pub(crate) name: String,
+    /// Held while the channel or one of its objects is changed, and the store is written.
+    changes: Mutex<()>,
     members: RwLock<Members>,
     /// The events in its queues.
     live: Arc<AtomicUsize>,
@@ -54,6 +70,8 @@ struct Members {
     proxies: BTreeMap<i32, Arc<Proxy>>,
     last_admin: i32,
     last_proxy: i32,
+    /// The id up to which the store takes proxies as used.
+    reserved_proxy: i32,
     is_destroyed: bool,
 }
 
@@ -97,17 +115,22 @@ pub(crate) enum DisconnectCause {
 }
 
 impl Channel {
-    pub(crate) fn new(shared: &Arc<Shared>, id: i32, qos: Qos, settings: AdminSettings) -> Arc<Self> {
+    pub(crate) fn new(shared: &Arc<Shared>, id: i32, record: ChannelRecord) -> Arc<Self> {
         let members = Members {
             suppliers: BTreeMap::from([(DEFAULT_ADMIN, Arc::new(default_admin(Side::Suppliers)))]),
             consumers: BTreeMap::from([(DEFAULT_ADMIN, Arc::new(default_admin(Side::Consumers)))]),
+            last_admin: record.last_admin,
+            last_proxy: record.last_proxy,
+            reserved_proxy: record.last_proxy,
             ..Members::default()
         };
         Arc::new(Self {
             id,
             shared: Arc::clone(shared),
-            qos: RwLock::new(qos),
-            settings: RwLock::new(settings),
+            qos: RwLock::new(record.qos),
+            settings: RwLock::new(record.settings),
+            name: record.name,
+            changes: Mutex::default(),
             members: RwLock::new(members),
             live: Arc::default(),
             delayed: Arc::default(),
@@ -119,51 +142,113 @@ impl Channel {
         format!("channel-{}", self.id)
     }
 
-    /// Receives an event of a supplier, through the filters of its proxy.
-    ///
-    /// # Errors
-    /// IMP_LIMIT for an event that is too large, or that the channel rejects; NO_RESOURCES if the memory is full of events of
-    /// other channels.
-    pub(crate) fn receive(self: &Arc<Self>, proxy: &Proxy, content: Content) -> Result<(), SystemException> {
-        self.counts.received.fetch_add(1, Ordering::Relaxed);
-        let is_match = proxy.is_match(
-            &FilteredEvent::new(&content, &self.shared.filter_bounds),
-            &mut self.shared.limits.filter_steps.clone(),
-        );
-        if !is_match {
-            self.counts.filtered.fetch_add(1, Ordering::Relaxed);
-            return Ok(());
-        }
-        self.publish(content, &proxy.own_qos()).inspect_err(|_| _ = self.counts.refused.fetch_add(1, Ordering::Relaxed))
+    /// The store, if the channel outlives the process.
+    pub(crate) fn durable(&self) -> Option<&Arc<DurableStore>> {
+        self.shared.store.as_ref().filter(|_| self.qos.read().is_persistent())
     }
 
-    fn publish(self: &Arc<Self>, content: Content, supplier: &Qos) -> Result<(), SystemException> {
+    /// The store, for changes under the lock of changes. A channel that was destroyed has none.
+    fn written_store(&self) -> Option<&Arc<DurableStore>> {
+        self.durable().filter(|_| !self.members.read().is_destroyed)
+    }
+
+    /// The reliability that its members and events can have.
+    pub(crate) fn reliability(&self) -> Reliability {
+        match (&self.shared.store, self.durable()) {
+            (None, _) => Reliability::BestEffort,
+            (Some(_), None) => Reliability::OfChannel,
+            (Some(_), Some(_)) => Reliability::Persistent,
+        }
+    }
+
+    /// Receives events of a supplier, through the filters of its proxy, in their order. Persistent ones are in the store when
+    /// this returns.
+    ///
+    /// # Errors
+    /// That of the first event that is refused: IMP_LIMIT for one that is too large, or that the channel rejects; NO_RESOURCES
+    /// if the memory is full of events of other channels; PERSIST_STORE if the store cannot be written.
+    pub(crate) fn receive(self: &Arc<Self>, proxy: &Proxy, events: Vec<Content>) -> Result<(), SystemException> {
+        let supplier = proxy.own_qos();
+        let mut accepted = Vec::new();
+        let outcome = events.into_iter().try_for_each(|content| {
+            self.counts.received.fetch_add(1, Ordering::Relaxed);
+            let is_match = proxy.is_match(
+                &FilteredEvent::new(&content, &self.shared.filter_bounds),
+                &mut self.shared.limits.filter_steps.clone(),
+            );
+            if !is_match {
+                self.counts.filtered.fetch_add(1, Ordering::Relaxed);
+                return Ok(());
+            }
+            let content = Arc::new(content);
+            let event = match self.accept(&content, &supplier) {
+                // The events before make room when they are in queues.
+                Err(_) if !accepted.is_empty() => {
+                    self.publish(std::mem::take(&mut accepted))?;
+                    self.accept(&content, &supplier)?
+                }
+                outcome => outcome?,
+            };
+            accepted.push(event);
+            // Those of the store are written together.
+            if self.is_persistent(&content) { Ok(()) } else { self.publish(std::mem::take(&mut accepted)) }
+        });
+        let outcome = self.publish(accepted).and(outcome);
+        outcome.inspect_err(|_| _ = self.counts.refused.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Whether an event of this channel outlives the process.
+    fn is_persistent(&self, content: &Content) -> bool {
+        let is_persistent = |qos: &Qos| content.reliability().unwrap_or_else(|| qos.has_persistent_events());
+        self.durable().is_some() && is_persistent(&self.qos.read())
+    }
+
+    /// Gives an event its share of the bounds.
+    fn accept(&self, content: &Arc<Content>, supplier: &Qos) -> Result<ReceivedEvent, SystemException> {
         let shared = &self.shared;
-        let octets = match &content {
+        let octets = match &**content {
             Content::Any(value) => encoded_octets(value)?,
             Content::Structured(event) => encoded_octets(&**event)?,
         };
         require_at_most(octets, shared.limits.event_octets, "octets in an event")?;
-        let times = EventTimes::new(&content, &supplier.or(&self.qos.read().times()));
-        let live = self.live_event()?;
+        let times = EventTimes::new(content, &supplier.or(&self.qos.read().times()));
+        let live = Arc::new(self.live_event()?);
         let charge = loop {
             if let Some(charge) = shared.memory.charge(octets) {
-                break charge;
+                break Arc::new(charge);
             }
             if !self.shed() {
                 return Err(SystemException::no_resources(0, CompletionStatus::No)
                     .with_detail("the memory for events is full of events of other channels"));
             }
         };
-        let notification = Notification { content, priority: times.priority, expires: times.expires, _live: live };
-        let event = Arc::new(Event::new(notification, charge));
-        match times.starts.filter(|start| *start > Instant::now()) {
-            Some(start) => self.delay(event, start),
-            None => {
-                self.distribute(&event);
-                Ok(())
+        let store = shared.store.as_ref().filter(|_| self.is_persistent(content));
+        let stored = store.map(|store| Arc::new(StoredEvent { number: store.next_event(), store: Arc::clone(store) }));
+        Ok(ReceivedEvent {
+            content: Arc::clone(content),
+            priority: times.priority,
+            expires: times.expires,
+            received: Instant::now(),
+            live,
+            charge,
+            starts: times.starts,
+            stored,
+        })
+    }
+
+    /// Distributes events, or lets them wait for their start.
+    fn publish(self: &Arc<Self>, events: Vec<ReceivedEvent>) -> Result<(), SystemException> {
+        let now = Instant::now();
+        let (delayed, ready): (Vec<_>, Vec<_>) =
+            events.into_iter().partition(|event| event.starts.is_some_and(|start| start > now));
+        self.distribute(&ready)?;
+        for event in delayed {
+            if let Some(stored) = &event.stored {
+                stored.store.write(vec![event.record(self.id, stored)?])?;
             }
+            self.delay(event)?;
         }
+        Ok(())
     }
 
     /// A place for one more event in the channel: an older one is discarded for it, or it is rejected.
@@ -188,29 +273,87 @@ impl Channel {
     }
 
     /// Distributes an event at its start, by a task.
-    fn delay(self: &Arc<Self>, event: Arc<Event<Notification>>, start: Instant) -> Result<(), SystemException> {
+    pub(crate) fn delay(self: &Arc<Self>, event: ReceivedEvent) -> Result<(), SystemException> {
         let delayed = LiveEvent::new(&self.delayed);
         let waiting = self.delayed.load(Ordering::Relaxed);
         require_at_most(waiting, self.shared.limits.delayed_events, "events of a channel wait for their StartTime")?;
         let channel = Arc::downgrade(self);
         let shared = Arc::clone(&self.shared);
         self.shared.orb.spawn(async move {
+            let start = event.starts.unwrap_or_else(Instant::now);
             shared.timer.pause(start.saturating_duration_since(Instant::now())).await;
             drop(delayed);
-            if let Some(channel) = channel.upgrade() {
-                channel.distribute(&event);
+            let Some(store) = event.stored.as_ref().map(|stored| Arc::clone(&stored.store)) else {
+                if let Some(channel) = channel.upgrade() {
+                    _ = channel.distribute(&[event]); // it is not written
+                }
+                return;
+            };
+            let (event, is_distributed) = (Arc::new(event), Arc::new(AtomicBool::new(false)));
+            while !is_distributed.load(Ordering::SeqCst) {
+                let (channel, event, done) = (channel.clone(), Arc::clone(&event), Arc::clone(&is_distributed));
+                let job = move || {
+                    let outcome = channel.upgrade().map(|channel| channel.distribute(std::slice::from_ref(&*event)));
+                    done.store(!matches!(outcome, Some(Err(_))), Ordering::SeqCst);
+                };
+                store.run_job(job).await;
+                if store.has_ended() {
+                    return;
+                }
+                if !is_distributed.load(Ordering::SeqCst) {
+                    shared.timer.pause(RETRY_INTERVAL).await;
+                }
             }
         })
     }
 
-    /// Puts an event into the queues of the consumers that it concerns. No consumer is waited for.
-    fn distribute(&self, event: &Arc<Event<Notification>>) {
+    /// Puts events into the queues of the consumers that they concern, after those of the store are written. No consumer is
+    /// waited for.
+    pub(crate) fn distribute(&self, events: &[ReceivedEvent]) -> Result<(), SystemException> {
         let qos = *self.qos.read();
+        let mut edits = Vec::new();
+        let mut selected = Vec::new();
+        for event in events {
+            let consumers = self.consumers_of(&qos, event);
+            let Some(stored) = event.stored.as_ref() else {
+                if !consumers.is_empty() {
+                    let shared = event.event(None);
+                    let with_event = |(proxy, lifetime)| (proxy, lifetime, Arc::clone(&shared));
+                    selected.extend(consumers.into_iter().map(with_event));
+                }
+                continue;
+            };
+            let mut has_target = false;
+            for (proxy, lifetime) in consumers {
+                let is_stored = proxy.is_stored.load(Ordering::SeqCst);
+                let target = is_stored.then(|| Target::new(self.id, proxy.id, stored));
+                if let Some(target) = &target {
+                    edits.push(Edit::Target(target.key(), Some(Clock::now().target(lifetime))));
+                    has_target = true;
+                }
+                selected.push((proxy, lifetime, event.event(target)));
+            }
+            if has_target {
+                edits.push(event.record(self.id, stored)?);
+            }
+        }
+        if let Some(store) = self.shared.store.as_ref().filter(|_| !edits.is_empty()) {
+            store.write(edits)?;
+        }
+        for (proxy, lifetime, event) in selected {
+            proxy.enqueue(&self.shared, event, lifetime);
+        }
+        Ok(())
+    }
+
+    /// The connected consumers that an event concerns, with its life for each of them.
+    fn consumers_of(&self, qos: &Qos, event: &ReceivedEvent) -> Vec<(Arc<Proxy>, Lifetime)> {
         let members = self.members.read();
         let consumers = members.proxies.values().filter(|proxy| proxy.kind.side == Side::Consumers);
-        for proxy in consumers.filter(|proxy| proxy.connection.is_connected()) {
-            proxy.offer(&self.shared, &qos, event);
-        }
+        let connected = consumers.filter(|proxy| proxy.connection.is_connected());
+        let selected =
+            connected.filter_map(|proxy| Some((Arc::clone(proxy), proxy.selects(&self.shared, qos, event)?)));
+        selected.collect()
     }
 
     /// The id of an object of this channel: itself, an administrator or a proxy.
@@ -243,15 +386,79 @@ impl Channel {
         side: Side,
         operator: InterFilterGroupOperator,
     ) -> Result<Arc<Admin>, SystemException> {
+        let _changing = self.changes.lock();
+        let admin = {
+            let mut members = self.members.write();
+            require_live(&members)?;
+            let count = members.suppliers.len() + members.consumers.len();
+            require_at_most(count + 1, self.shared.limits.admins, "administrators of a channel")?;
+            members.last_admin = next_id(members.last_admin)?;
+            Arc::new(Admin::new(members.last_admin, side, operator))
+        };
+        if let Some(store) = self.written_store() {
+            let mut edits = ChannelEdits::new(self.id);
+            edits.channel(self.record(*self.qos.read(), *self.settings.read()))?;
+            edits.admin(&admin, &admin.state.get())?;
+            edits.write(store)?;
+        }
         let mut members = self.members.write();
         require_live(&members)?;
-        let count = members.suppliers.len() + members.consumers.len();
-        require_at_most(count + 1, self.shared.limits.admins, "administrators of a channel")?;
-        members.last_admin = next_id(members.last_admin)?;
-        let admin = Arc::new(Admin::new(members.last_admin, side, operator));
-        let (id, admins) = (admin.id, members.admins(side));
-        admins.insert(id, Arc::clone(&admin));
+        members.admins(side).insert(admin.id, Arc::clone(&admin));
         Ok(admin)
+    }
+
+    /// The record of the channel with these properties.
+    fn record(&self, qos: Qos, settings: AdminSettings) -> ChannelRecord {
+        let members = self.members.read();
+        ChannelRecord {
+            qos,
+            settings,
+            name: self.name.clone(),
+            last_admin: members.last_admin,
+            last_proxy: members.reserved_proxy.max(members.last_proxy),
+        }
+    }
+
+    /// Adds an object of the store.
+    pub(crate) fn restore_admin(&self, admin: &Arc<Admin>) {
+        self.members.write().admins(admin.side).insert(admin.id, Arc::clone(admin));
+    }
+
+    /// Adds an object of the store.
+    pub(crate) fn restore_proxy(&self, proxy: &Arc<Proxy>) {
+        self.members.write().proxies.insert(proxy.id, Arc::clone(proxy));
+    }
+
+    /// The proxy with this id, if its connection is in the store.
+    pub(crate) fn stored_proxy(&self, id: i32) -> Option<Arc<Proxy>> {
+        let proxy = self.members.read().proxies.get(&id).cloned();
+        proxy.filter(|proxy| proxy.is_stored.load(Ordering::SeqCst))
+    }
+
+    /// The count of the events in its queues.
+    pub(crate) fn live(&self) -> &Arc<AtomicUsize> {
+        &self.live
+    }
+
+    /// The id of a new proxy. It is not used again, also after the end of the process.
+    fn next_proxy(&self) -> Result<i32, SystemException> {
+        let _changing = self.changes.lock();
+        let is_reserved = {
+            let mut members = self.members.write();
+            members.last_proxy = next_id(members.last_proxy)?;
+            members.last_proxy <= members.reserved_proxy
+        };
+        if let Some(store) = self.written_store().filter(|_| !is_reserved) {
+            let last = {
+                let mut members = self.members.write();
+                members.reserved_proxy = members.last_proxy.saturating_add(RESERVED_PROXIES);
+                members.last_proxy
+            };
+            let mut edits = ChannelEdits::new(self.id);
+            edits.channel(self.record(*self.qos.read(), *self.settings.read()))?;
+            edits.write(store).inspect_err(|_| self.members.write().reserved_proxy = last - 1)?;
+        }
+        Ok(self.members.read().last_proxy)
     }
 
     pub(crate) fn admin(&self, side: Side, id: i32) -> Option<Arc<Admin>> {
@@ -278,6 +485,7 @@ impl Channel {
         };
         let qos = *self.qos.read();
         let limits = &self.shared.limits;
+        let id = self.next_proxy()?;
         let (evicted, proxy) = {
             let mut members = self.members.write();
             require_live(&members)?;
@@ -304,8 +512,7 @@ impl Channel {
                     AdminLimitExceeded { admin_property_err: AdminLimit { name: name.to_owned(), value } }.into()
                 );
             }
-            members.last_proxy = next_id(members.last_proxy)?;
-            let proxy = Proxy::new(members.last_proxy, kind, admin, &qos, limits);
+            let proxy = Proxy::new(id, kind, admin, MemberState::default(), &qos, limits);
             members.proxies.insert(proxy.id, Arc::clone(&proxy));
             (evicted, proxy)
         };
@@ -339,20 +546,154 @@ impl Channel {
         self.members.read().proxies.values().filter(|proxy| is_wanted(proxy)).cloned().collect()
     }
 
-    /// Changes the properties of the channel, and applies them to all queues.
-    pub(crate) fn set_qos(&self, qos: Qos) {
+    /// Changes the properties of the channel, and applies them to all queues. With persistent connections the channel enters
+    /// the store, without them it leaves it.
+    pub(crate) fn change_qos<E: From<SystemException>>(
+        &self,
+        change: impl FnOnce(&Qos) -> Result<Qos, E>,
+    ) -> Result<(), E> {
+        let _changing = self.changes.lock();
+        let before = *self.qos.read();
+        let qos = change(&before)?;
+        self.store_qos(&before, &qos)?;
         *self.qos.write() = qos;
         for proxy in self.proxies(|_| true) {
             proxy.apply_qos(&qos, &self.shared.limits);
         }
+        Ok(())
     }
 
-    /// Changes the properties of an administrator, and applies them to the queues of its proxies.
-    pub(crate) fn set_admin_qos(&self, admin: &Admin, qos: Qos) {
-        *admin.qos.write() = qos;
+    fn store_qos(&self, before: &Qos, qos: &Qos) -> Result<(), SystemException> {
+        let store = self.shared.store.as_ref().filter(|_| !self.members.read().is_destroyed);
+        let Some(store) = store else { return Ok(()) };
+        if !qos.is_persistent() {
+            if before.is_persistent() {
+                store.write(vec![Edit::NoChannel(self.id)])?;
+                self.proxies(|_| true).iter().for_each(|proxy| proxy.is_stored.store(false, Ordering::SeqCst));
+            }
+            return Ok(());
+        }
+        let mut edits = ChannelEdits::new(self.id);
+        edits.channel(self.record(*qos, *self.settings.read()))?;
+        if !before.is_persistent() {
+            let admins: Vec<_> = {
+                let members = self.members.read();
+                members.suppliers.values().chain(members.consumers.values()).cloned().collect()
+            };
+            for admin in admins {
+                edits.admin(&admin, &admin.state.get())?;
+            }
+            for proxy in self.proxies(|_| true) {
+                edits.proxy(&proxy, &proxy.state.get(), proxy.own_qos().or(qos).is_persistent())?;
+            }
+        }
+        edits.write(store)
+    }
+
+    /// Enters a new channel with persistent connections into the store.
+    pub(crate) fn store_new(&self) -> Result<(), SystemException> {
+        let _changing = self.changes.lock();
+        let qos = *self.qos.read();
+        self.store_qos(&Qos::default(), &qos)
+    }
+
+    /// Changes the administrative properties.
+    pub(crate) fn change_settings<E: From<SystemException>>(
+        &self,
+        change: impl FnOnce(&AdminSettings) -> Result<AdminSettings, E>,
+    ) -> Result<(), E> {
+        let _changing = self.changes.lock();
+        let settings = change(&self.settings.read())?;
+        if let Some(store) = self.written_store() {
+            let mut edits = ChannelEdits::new(self.id);
+            edits.channel(self.record(*self.qos.read(), settings))?;
+            edits.write(store)?;
+        }
+        *self.settings.write() = settings;
+        Ok(())
+    }
+
+    /// Changes an administrator or proxy: in the store, then in memory, then in the queues that it concerns.
+    pub(crate) fn change<T, E: From<SystemException>>(
+        &self,
+        member: Member<'_>,
+        change: impl FnOnce(&mut MemberState) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let _changing = self.changes.lock();
+        let mut state = MemberState::clone(&member.cell().get());
+        let outcome = change(&mut state)?;
         let channel = *self.qos.read();
-        for proxy in self.proxies(|proxy| proxy.admin.side == admin.side && proxy.admin.id == admin.id) {
-            proxy.apply_qos(&channel, &self.shared.limits);
+        self.store_member(member, &state, &channel)?;
+        let is_suspended = state.is_suspended;
+        member.cell().set(state);
+        match member {
+            Member::Admin(admin) => {
+                for proxy in self.proxies_of(admin) {
+                    proxy.apply_qos(&channel, &self.shared.limits);
+                }
+            }
+            Member::Proxy(proxy) => {
+                proxy.apply_qos(&channel, &self.shared.limits);
+                proxy.queue.set_suspended(is_suspended);
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn store_member(&self, member: Member<'_>, state: &MemberState, channel: &Qos) -> Result<(), SystemException> {
+        let Some(store) = self.written_store() else { return Ok(()) };
+        let mut edits = ChannelEdits::new(self.id);
+        match member {
+            Member::Admin(admin) => {
+                if self.admin(admin.side, admin.id).is_none() {
+                    return Ok(()); // it was destroyed
+                }
+                edits.admin(admin, state)?;
+                for proxy in self.proxies_of(admin) {
+                    let own = proxy.state.get();
+                    let is_persistent = own.qos.or(&state.qos).or(channel).is_persistent();
+                    if is_persistent != proxy.is_stored.load(Ordering::SeqCst) {
+                        edits.proxy(&proxy, &own, is_persistent)?;
+                    }
+                }
+            }
+            Member::Proxy(proxy) => {
+                let is_persistent = state.qos.or(&proxy.admin.state.get().qos).or(channel).is_persistent();
+                edits.proxy(proxy, state, is_persistent)?;
+            }
+        }
+        edits.write(store)
+    }
+
+    fn proxies_of(&self, admin: &Admin) -> Vec<Arc<Proxy>> {
+        self.proxies(|proxy| proxy.admin.side == admin.side && proxy.admin.id == admin.id)
+    }
+
+    /// Stores a connection that begins, if it is persistent.
+    pub(crate) fn store_connection(&self, proxy: &Arc<Proxy>, peer: Option<&ObjectRef>) -> Result<(), SystemException> {
+        let _changing = self.changes.lock();
+        proxy.set_peer(&self.shared.peer_memory, peer_reference(peer))?;
+        let Some(store) = self.written_store() else { return Ok(()) };
+        let mut edits = ChannelEdits::new(self.id);
+        edits.proxy(proxy, &proxy.state.get(), proxy.own_qos().or(&self.qos.read()).is_persistent())?;
+        edits.write(store).inspect_err(|_| *proxy.peer.lock() = None)
+    }
+
+    /// Removes a connection from the store, which ends by a call of its peer.
+    pub(crate) fn remove_connection(&self, proxy: &Arc<Proxy>) -> Result<(), SystemException> {
+        let _changing = self.changes.lock();
+        let Some(store) = self.shared.store.as_ref().filter(|_| proxy.is_stored.load(Ordering::SeqCst)) else {
+            return Ok(());
+        };
+        let mut edits = ChannelEdits::new(self.id);
+        edits.remove_proxy(proxy);
+        edits.write(store)
+    }
+
+    /// Removes a connection from the store with its next write.
+    pub(crate) fn forget_connection(&self, proxy: &Proxy) {
+        if let Some(store) = &self.shared.store {
+            forget_proxy(store, self.id, proxy);
         }
     }
 
@@ -366,6 +707,8 @@ impl Channel {
         if let Connection::Disconnected = connection {
             return;
         }
+        self.forget_connection(proxy);
+        proxy.acknowledge_pulled();
         if self.members.write().proxies.remove(&proxy.id).is_some() {
             let counts = proxy.queue.counts();
             self.counts.delivered.fetch_add(counts.delivered, Ordering::Relaxed);
@@ -383,14 +726,24 @@ impl Channel {
     /// Ends an administrator with its proxies. The two of the channel's creation stay.
     ///
     /// # Errors
-    /// NO_PERMISSION for a default administrator.
+    /// NO_PERMISSION for a default administrator; PERSIST_STORE if the store cannot be written.
     pub(crate) fn destroy_admin(&self, admin: &Admin) -> Result<(), SystemException> {
         if admin.id == DEFAULT_ADMIN {
             return Err(SystemException::no_permission(0, CompletionStatus::No)
                 .with_detail("the default administrators end with their channel"));
         }
-        self.members.write().admins(admin.side).remove(&admin.id);
-        for proxy in self.proxies(|proxy| proxy.admin.side == admin.side && proxy.admin.id == admin.id) {
+        {
+            let _changing = self.changes.lock();
+            if let Some(store) = self.written_store() {
+                let mut edits = ChannelEdits::new(self.id);
+                edits.remove_admin(admin);
+                let stored = |proxy: &&Arc<Proxy>| proxy.is_stored.load(Ordering::SeqCst);
+                self.proxies_of(admin).iter().filter(stored).for_each(|proxy| edits.remove_proxy(proxy));
+                edits.write(store)?;
+            }
+            self.members.write().admins(admin.side).remove(&admin.id);
+        }
+        for proxy in self.proxies_of(admin) {
             self.disconnect(&proxy, DisconnectCause::Destroyed);
         }
         self.deactivate(&admin.name());
@@ -398,8 +751,16 @@ impl Channel {
     }
 
     /// Ends all connections with notice to the peers, and all objects of the channel.
-    pub(crate) fn destroy(&self) {
+    ///
+    /// # Errors
+    /// PERSIST_STORE if the store cannot be written; the channel goes on.
+    pub(crate) fn destroy(&self) -> Result<(), SystemException> {
         let (proxies, admins) = {
+            let _changing = self.changes.lock();
+            if let Some(store) = self.written_store() {
+                store.write(vec![Edit::NoChannel(self.id)])?;
+                self.proxies(|_| true).iter().for_each(|proxy| proxy.is_stored.store(false, Ordering::SeqCst));
+            }
             let mut members = self.members.write();
             members.is_destroyed = true;
             let suppliers = std::mem::take(&mut members.suppliers).into_values();
@@ -413,6 +774,7 @@ impl Channel {
             self.deactivate(&admin.name());
         }
         _ = self.shared.adapter.deactivate_object(&self.object_id(None)); // after this call
+        Ok(())
     }
 
     /// Ends the tasks of all proxies when the service ends.
@@ -429,19 +791,29 @@ impl Channel {
     pub(crate) fn types(&self, side: Side) -> Vec<EventType> {
         let mut types = TypeSet::empty();
         for proxy in self.proxies(|proxy| proxy.kind.side == side && proxy.connection.is_connected()) {
-            types.extend(&proxy.types.read());
+            types.extend(&proxy.state.get().types);
         }
         types.list()
     }
 
     /// Answers `obtain_subscription_types` and `obtain_offered_types`.
-    pub(crate) fn obtain_types(&self, proxy: &Proxy, mode: ObtainInfoMode) -> Vec<EventType> {
-        proxy.news.lock().is_off = matches!(mode, ObtainInfoMode::AllNowUpdatesOff | ObtainInfoMode::NoneNowUpdatesOff);
+    pub(crate) fn obtain_types(
+        &self,
+        proxy: &Arc<Proxy>,
+        mode: ObtainInfoMode,
+    ) -> Result<Vec<EventType>, SystemException> {
+        let is_off = matches!(mode, ObtainInfoMode::AllNowUpdatesOff | ObtainInfoMode::NoneNowUpdatesOff);
+        if proxy.state.get().gets_no_types != is_off {
+            self.change(Member::Proxy(proxy), |state| {
+                state.gets_no_types = is_off;
+                Ok::<_, SystemException>(())
+            })?;
+        }
         let other = if proxy.kind.side == Side::Suppliers { Side::Consumers } else { Side::Suppliers };
-        match mode {
+        Ok(match mode {
             ObtainInfoMode::AllNowUpdatesOff | ObtainInfoMode::AllNowUpdatesOn => self.types(other),
             ObtainInfoMode::NoneNowUpdatesOff | ObtainInfoMode::NoneNowUpdatesOn => Vec::new(),
-        }
+        })
     }
 
     /// Changes the types of an administrator or proxy, and tells the peers of the other side.
@@ -450,24 +822,24 @@ impl Channel {
     /// IMP_LIMIT if they are too many.
     pub(crate) fn change_types(
         &self,
-        side: Side,
-        types: &RwLock<TypeSet>,
+        member: Member<'_>,
         added: &[EventType],
         removed: &[EventType],
     ) -> Result<(), SystemException> {
         let limits = &self.shared.limits;
         require_at_most(added.len().max(removed.len()), limits.event_types, "event types of a change")?;
-        {
-            let mut types = types.write();
-            let changed = types.changed(added, removed);
+        self.change(member, |state| {
+            let changed = state.types.changed(added, removed);
             require_at_most(changed.len(), limits.event_types, "event types of an object")?;
             require_at_most(changed.octets(), limits.constraint_octets, "octets in the event types of an object")?;
-            *types = changed;
-        }
+            state.types = changed;
+            Ok::<_, SystemException>(())
+        })?;
+        let side = member.side();
         let peers = self.proxies(|proxy| proxy.kind.side != side && proxy.kind.form != EventForm::EventService);
         for proxy in peers {
             let Connection::Connected(Some(peer)) = proxy.connection.get() else { continue };
-            if proxy.news.lock().is_off {
+            if proxy.state.get().gets_no_types {
                 continue;
             }
             match side {

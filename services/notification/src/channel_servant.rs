@@ -21,24 +21,28 @@ use crate::admins::AdminServant;
 use crate::channel::{Channel, DEFAULT_ADMIN};
 use crate::keys::{FACTORY_KEY, FILTERS};
 use crate::kind::Side;
-use crate::qos::{Level, Qos};
+use crate::qos::{Level, Qos, Reliability};
+use crate::records::ChannelRecord;
 use crate::registry::Registry;
 
 /// Creates and serves a channel with its default administrators.
 pub(crate) fn create_channel(
     registry: &Arc<Registry>,
-    qos: Qos,
-    settings: AdminSettings,
+    record: ChannelRecord,
 ) -> Result<(ObjectRef, Arc<Channel>), SystemException> {
-    let channel = registry.add(qos, settings)?;
+    let channel = registry.add(record)?;
+    Ok((serve_channel(registry, &channel)?, channel))
+}
+
+/// Activates a channel with its default administrators.
+pub(crate) fn serve_channel(registry: &Arc<Registry>, channel: &Arc<Channel>) -> Result<ObjectRef, SystemException> {
     for side in [Side::Suppliers, Side::Consumers] {
         if let Some(admin) = channel.admin(side, DEFAULT_ADMIN) {
-            AdminServant { channel: Arc::clone(&channel), admin }.activate()?;
+            AdminServant { channel: Arc::clone(channel), admin }.activate()?;
         }
     }
-    let servant = ChannelServant { channel: Arc::clone(&channel), registry: Arc::clone(registry) };
-    let object = channel.serve(None, Arc::new(EventChannelSkeleton::new(servant)))?;
-    Ok((object, channel))
+    let servant = ChannelServant { channel: Arc::clone(channel), registry: Arc::clone(registry) };
+    channel.serve(None, Arc::new(EventChannelSkeleton::new(servant)))
 }
 
 /// A channel, as the servant of its interface.
@@ -52,6 +56,11 @@ impl ChannelServant {
     fn admin(&self, side: Side, id: i32) -> Result<ObjectRef, AdminNotFoundError> {
         let admin = self.channel.admin(side, id).ok_or(AdminNotFound {})?;
         Ok(self.channel.reference(Some(&admin.name()))?)
+    }
+
+    /// The reliability that the channel can have.
+    fn reliability(&self) -> Reliability {
+        self.registry.shared.reliability()
     }
 
     fn default_admin(&self, side: Side) -> Result<ObjectRef, SystemException> {
@@ -77,14 +86,13 @@ impl QoSAdminServant for ChannelServant {
     }
 
     fn set_qos(&self, qos: &[Property]) -> Result<(), SetQosError> {
-        let changed = self.channel.qos.read().with(qos, Level::Channel)?;
-        self.channel.set_qos(changed);
-        Ok(())
+        self.channel.change_qos(|before| Ok(before.with(qos, Level::Channel, self.reliability())?))
     }
 
     fn validate_qos(&self, required_qos: &[Property]) -> Result<Vec<NamedPropertyRange>, ValidateQosError> {
-        self.channel.qos.read().with(required_qos, Level::Channel)?;
-        Ok(Qos::further_ranges(required_qos, Level::Channel))
+        let reliability = self.reliability();
+        self.channel.qos.read().with(required_qos, Level::Channel, reliability)?;
+        Ok(Qos::further_ranges(required_qos, Level::Channel, reliability))
     }
 }
 
@@ -94,9 +102,7 @@ impl AdminPropertiesAdminServant for ChannelServant {
     }
 
     fn set_admin(&self, admin: &[Property]) -> Result<(), SetAdminError> {
-        let mut settings = self.channel.settings.write();
-        *settings = settings.with(admin)?;
-        Ok(())
+        self.channel.change_settings(|settings| Ok(settings.with(admin)?))
     }
 }
 
@@ -110,8 +116,7 @@ impl event_service::EventChannelServant for ChannelServant {
     }
 
     fn destroy(&self) -> Result<(), SystemException> {
-        self.registry.destroy(&self.channel);
-        Ok(())
+        self.registry.destroy(&self.channel)
     }
 }
 
@@ -171,9 +176,10 @@ impl EventChannelFactoryServant for FactoryServant {
         initial_qos: &[Property],
         initial_admin: &[Property],
     ) -> Result<(Option<EventChannel>, i32), CreateChannelError> {
-        let qos = Qos::default().with(initial_qos, Level::Channel)?;
+        let qos = Qos::default().with(initial_qos, Level::Channel, self.0.shared.reliability())?;
         let settings = AdminSettings::default().with(initial_admin)?;
-        let (object, channel) = create_channel(&self.0, qos, settings)?;
+        let record = ChannelRecord { qos, settings, ..ChannelRecord::default() };
+        let (object, channel) = create_channel(&self.0, record)?;
         Ok((Some(object.unchecked_narrow()), channel.id))
     }
 

@@ -145,15 +145,26 @@ async fn pull_events(channel: Arc<Channel>, proxy: Arc<Proxy>, peer: ObjectRef) 
         EventForm::Sequence => Supplier::Sequence(peer.unchecked_narrow()),
     };
     let (name, label) = (channel.name(), proxy.name());
-    let publish = |events: Vec<Content>| {
+    let publish = |events: Vec<Content>| publish_pulled(&channel, &proxy, events);
+    let end = delivery(&channel, &proxy, &name, &label).pull_events(&supplier, || PULL_INTERVAL, publish).await;
+    disconnect_after(end, &channel, &proxy);
+}
+
+/// Publishes the events of a pull supplier. The store is written by its own thread.
+async fn publish_pulled(channel: &Arc<Channel>, proxy: &Arc<Proxy>, events: Vec<Content>) {
+    let (channel, proxy) = (Arc::clone(channel), Arc::clone(proxy));
+    let store = channel.durable().cloned();
+    let publish = move || {
         for event in events {
-            if let Err(error) = channel.receive(&proxy, event) {
-                tracing::debug!(%error, channel = name, "an event of a pull supplier was refused");
+            if let Err(error) = channel.receive(&proxy, vec![event]) {
+                tracing::debug!(%error, channel = channel.name(), "an event of a pull supplier was refused");
             }
         }
     };
-    let end = delivery(&channel, &proxy, &name, &label).pull_events(&supplier, || PULL_INTERVAL, publish).await;
-    disconnect_after(end, &channel, &proxy);
+    match store {
+        Some(store) => store.run_job(publish).await,
+        None => publish(),
+    }
 }
 
 fn delivery<'d>(channel: &'d Channel, proxy: &'d Proxy, name: &'d str, label: &'d str) -> Delivery<'d, PullReply> {

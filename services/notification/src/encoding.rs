@@ -1,14 +1,25 @@
-//! The size of events and values, by which memory is bounded.
+//! The encoding of events, values and records, by which memory is bounded as well.
 
 use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, to_octets};
 use spandrel::{CompletionStatus, SystemException};
 
-/// The octets of an event or of a value, with its types.
-pub(crate) fn encoded_octets<T: spandrel_cdr::Encode + ?Sized>(value: &T) -> Result<usize, SystemException> {
-    let form = OctetForm::bare(ByteOrder::Little).code_sets(CharSet::Utf8, WcharSet::Utf16);
-    let octets = to_octets(value, &form).map_err(|error| {
+/// The form of octets: the same on each machine, with all characters.
+pub(crate) fn form() -> OctetForm<'static> {
+    OctetForm::bare(ByteOrder::Little).code_sets(CharSet::Utf8, WcharSet::Utf16)
+}
+
+/// An event, value or record as octets.
+///
+/// # Errors
+/// BAD_PARAM for a value that has no encoding.
+pub(crate) fn encoded<T: spandrel_cdr::Encode + ?Sized>(value: &T) -> Result<Vec<u8>, SystemException> {
+    to_octets(value, &form()).map_err(|error| {
         let detail = move || format!("the value has no encoding: {error}");
         SystemException::bad_param(0, CompletionStatus::No).with_detail(detail)
-    })?;
-    Ok(octets.len())
+    })
+}
+
+/// The octets of an event or of a value, with its types.
+pub(crate) fn encoded_octets<T: spandrel_cdr::Encode + ?Sized>(value: &T) -> Result<usize, SystemException> {
+    encoded(value).map(|octets| octets.len())
 }

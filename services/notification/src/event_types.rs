@@ -69,6 +69,11 @@ impl TypeSet {
         Self(types)
     }
 
+    /// The set of a list.
+    pub(crate) fn from_list(types: Vec<EventType>) -> Self {
+        Self(types.into_iter().map(|event_type| (event_type.domain_name, event_type.type_name)).collect())
+    }
+
     pub(crate) fn empty() -> Self {
         Self(BTreeSet::new())
     }

@@ -15,6 +15,7 @@ use crate::components::{Components, Filterable};
 use crate::encoding::encoded_octets;
 use crate::event_types::{ANY, is_match};
 use crate::filter_bounds::FilterBounds;
+use crate::filter_record::RecordCell;
 use crate::notification::Content;
 
 /// The grammar of constraints: that of the standard.
@@ -24,15 +25,26 @@ pub(crate) const GRAMMAR: &str = "EXTENDED_TCL";
 pub(crate) trait FilterResult {
     /// The octets that it takes of the memory for filters.
     fn octets(&self) -> Result<usize, SystemException>;
+
+    /// The value in the record of its filter.
+    fn recorded(&self) -> Any;
 }
 
 impl FilterResult for () {
+    fn recorded(&self) -> Any {
+        Any::default()
+    }
+
     fn octets(&self) -> Result<usize, SystemException> {
         Ok(0)
     }
 }
 
 impl FilterResult for Any {
+    fn recorded(&self) -> Any {
+        self.clone()
+    }
+
     fn octets(&self) -> Result<usize, SystemException> {
         encoded_octets(self)
     }
@@ -86,6 +98,30 @@ impl<R: FilterResult> Constraints<R> {
     /// No constraints; the ids before are not used again.
     pub(crate) fn emptied(&self) -> Self {
         Self { by_id: BTreeMap::new(), last: self.last }
+    }
+
+    /// The constraints of a record with their ids, and the last id.
+    ///
+    /// # Errors
+    /// A constraint that is refused by now.
+    pub(crate) fn restored(
+        bounds: &FilterBounds,
+        constraints: impl IntoIterator<Item = (i32, ConstraintExp, R)>,
+        last: i32,
+    ) -> Result<Self, ChangeError> {
+        let mut by_id = BTreeMap::new();
+        for (id, expression, result) in constraints {
+            by_id.insert(id, Arc::new(parse(bounds, expression, result)?));
+        }
+        Ok(Self { by_id, last })
+    }
+
+    /// The constraints with their results, and the last id, as a record has them.
+    pub(crate) fn recorded(&self) -> (Vec<(i32, ConstraintExp, Any)>, i32) {
+        let constraints = self.list();
+        let recorded =
+            constraints.map(|(id, constraint)| (id, constraint.expression.clone(), constraint.result.recorded()));
+        (recorded.collect(), self.last)
     }
 
     /// The constraints after a change, which is made whole or not at all: removed ids, new expressions of ids, and additions.
@@ -196,16 +232,25 @@ impl<R> FilterConstraint<R> {
 pub(crate) struct Filter {
     pub(crate) id: u64,
     pub(crate) constraints: SharedConstraints<()>,
+    pub(crate) record: RecordCell,
 }
 
 impl Filter {
-    pub(crate) fn new(id: u64) -> Arc<Self> {
-        Arc::new(Self { id, constraints: RwLock::default() })
+    pub(crate) fn new(id: u64, constraints: Constraints<()>, record: RecordCell) -> Arc<Self> {
+        Arc::new(Self { id, constraints: RwLock::new(Arc::new(constraints)), record })
     }
 
     /// Whether one of the constraints matches; without constraints no event does.
     pub(crate) fn is_match(&self, event: &FilteredEvent<'_>, steps: &mut u64) -> bool {
         let constraints = Arc::clone(&self.constraints.read());
         constraints.matching(event, steps).is_some()
+    }
+
+    /// Changes the constraints, durably if the filter is in the store. Returns those before as well.
+    pub(crate) fn change<T>(
+        &self,
+        change: impl FnOnce(&Constraints<()>) -> Result<(Constraints<()>, T), ChangeError>,
+    ) -> Result<(Arc<Constraints<()>>, T), ChangeError> {
+        self.record.change(None, &self.constraints, change)
     }
 }

@@ -9,8 +9,9 @@ use spandrel::types::Any;
 use spandrel::{ObjectRef, SystemException};
 
 use crate::encoding::encoded_octets;
-use crate::filter::{Filter, GRAMMAR};
+use crate::filter::{Constraints, Filter, GRAMMAR};
 use crate::filter_object::FilterObject;
+use crate::filter_record::RecordCell;
 use crate::filters::{AnyFilter, object_id};
 use crate::mapping_filter::MappingFilter;
 use crate::mapping_filter_object::MappingFilterObject;
@@ -21,19 +22,23 @@ use crate::shared::Shared;
 pub(crate) struct FilterFactory(pub(crate) Arc<Shared>);
 
 impl FilterFactory {
-    fn create(&self, new: impl FnOnce(u64) -> AnyFilter) -> Result<ObjectRef, SystemException> {
-        let shared = &self.0;
-        let (number, filter) = shared.filters.add(&shared.filter_bounds, new)?;
-        let (id, shared) = (object_id(number), Arc::clone(shared));
-        match filter {
-            AnyFilter::Plain(filter) => {
-                let object = FilterObject::new(filter, Arc::clone(&shared));
-                shared.serve(&id, Arc::new(FilterSkeleton::new(object)))
-            }
-            AnyFilter::Mapping(filter) => {
-                let object = MappingFilterObject { filter, shared: Arc::clone(&shared) };
-                shared.serve(&id, Arc::new(MappingFilterSkeleton::new(object)))
-            }
+    fn create(&self, new: impl FnOnce(u64, RecordCell) -> AnyFilter) -> Result<ObjectRef, SystemException> {
+        let (_, filter) = self.0.filters.add(&self.0.filter_bounds, new)?;
+        serve_filter(&self.0, filter)
+    }
+}
+
+/// Activates the object of a filter.
+pub(crate) fn serve_filter(shared: &Arc<Shared>, filter: AnyFilter) -> Result<ObjectRef, SystemException> {
+    let id = object_id(filter.number());
+    match filter {
+        AnyFilter::Plain(filter) => {
+            let object = FilterObject::new(filter, Arc::clone(shared));
+            shared.serve(&id, Arc::new(FilterSkeleton::new(object)))
+        }
+        AnyFilter::Mapping(filter) => {
+            let object = MappingFilterObject { filter, shared: Arc::clone(shared) };
+            shared.serve(&id, Arc::new(MappingFilterSkeleton::new(object)))
         }
     }
 }
@@ -46,7 +51,8 @@ fn require_grammar<E: From<InvalidGrammar>>(grammar: &str) -> Result<(), E> {
 impl FilterFactoryServant for FilterFactory {
     fn create_filter(&self, constraint_grammar: &str) -> Result<Option<cos_notify_filter::Filter>, CreateFilterError> {
         require_grammar::<CreateFilterError>(constraint_grammar)?;
-        let object = self.create(|number| AnyFilter::Plain(Filter::new(number)))?;
+        let object =
+            self.create(|number, record| AnyFilter::Plain(Filter::new(number, Constraints::default(), record)))?;
         Ok(Some(object.unchecked_narrow()))
     }
 
@@ -58,8 +64,10 @@ impl FilterFactoryServant for FilterFactory {
         require_grammar::<CreateMappingFilterError>(constraint_grammar)?;
         let shared = &self.0;
         let charge = shared.filter_bounds.charge(encoded_octets(default_value)?)?;
-        let new = |number| AnyFilter::Mapping(MappingFilter::new(number, default_value.clone(), charge));
-        let object = self.create(new)?;
+        let object = self.create(|number, record| {
+            let default = default_value.clone();
+            AnyFilter::Mapping(MappingFilter::new(number, default, Constraints::default(), record, charge))
+        })?;
         Ok(Some(object.unchecked_narrow()))
     }
 }

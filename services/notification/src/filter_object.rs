@@ -71,13 +71,8 @@ impl FilterObject {
         &self,
         change: impl FnOnce(&Constraints<()>) -> Result<(Constraints<()>, Vec<i32>), ChangeError>,
     ) -> Result<Vec<i32>, ChangeError> {
-        let (before, ids) = {
-            let mut constraints = self.filter.constraints.write();
-            let before: Vec<_> = constraints.list().map(|(id, constraint)| info(id, constraint)).collect();
-            let (changed, ids) = change(&constraints)?;
-            *constraints = Arc::new(changed);
-            (before, ids)
-        };
+        let (before, ids) = self.filter.change(change)?;
+        let before: Vec<_> = before.list().map(|(id, constraint)| info(id, constraint)).collect();
         self.notify(&before);
         Ok(ids)
     }
@@ -144,18 +139,14 @@ impl FilterServant for FilterObject {
     }
 
     fn remove_all_constraints(&self) -> Result<(), SystemException> {
-        let before = self.list();
-        {
-            let mut constraints = self.filter.constraints.write();
-            *constraints = Arc::new(constraints.emptied());
+        match self.change(|constraints| Ok((constraints.emptied(), Vec::new()))) {
+            Err(ChangeError::System(exception)) => Err(exception),
+            _ => Ok(()),
         }
-        self.notify(&before);
-        Ok(())
     }
 
     fn destroy(&self) -> Result<(), SystemException> {
-        self.shared.filters.destroy(&self.shared.adapter, self.filter.id);
-        Ok(())
+        self.shared.filters.destroy(&self.shared.adapter, self.filter.id)
     }
 
     fn r#match(&self, filterable_data: &Any) -> Result<bool, MatchError> {

@@ -9,9 +9,15 @@ use spandrel::types::Interface as _;
 use spandrel::{CompletionStatus, ObjectRef, Poa, SystemException};
 use spandrel_daemon::require_at_most;
 
+use crate::durable::DurableStore;
 use crate::filter::{Filter, FilteredEvent};
 use crate::filter_bounds::FilterBounds;
+use crate::filter_record::RecordCell;
 use crate::mapping_filter::MappingFilter;
+use crate::store::Edit;
+
+/// The numbers that the store takes as used with one write.
+pub(crate) const RESERVED_IDS: u64 = 1_000;
 
 /// A filter of either kind.
 #[derive(Clone, Debug)]
@@ -21,13 +27,18 @@ pub(crate) enum AnyFilter {
 }
 
 /// The filters of a service by their numbers.
-#[derive(Debug, Default)]
-pub(crate) struct Filters(RwLock<Table>);
+#[derive(Debug)]
+pub(crate) struct Filters {
+    table: RwLock<Table>,
+    store: Option<Arc<DurableStore>>,
+}
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Table {
     by_number: BTreeMap<u64, AnyFilter>,
     last: u64,
+    /// The number up to which the store takes numbers as used.
+    reserved: u64,
 }
 
 pub(crate) fn object_id(number: u64) -> ObjectId {
@@ -35,34 +46,74 @@ pub(crate) fn object_id(number: u64) -> ObjectId {
 }
 
 impl Filters {
-    /// Adds a filter, which `new` makes with its number.
+    /// No filters; `last` is the last number that may be in use.
+    pub(crate) fn new(store: Option<Arc<DurableStore>>, last: u64) -> Self {
+        Self { table: RwLock::new(Table { by_number: BTreeMap::new(), last, reserved: last }), store }
+    }
+
+    /// Adds a filter, which `new` makes with its number and record.
     ///
     /// # Errors
-    /// IMP_LIMIT if there are too many.
+    /// IMP_LIMIT if there are too many; PERSIST_STORE if the store cannot be written.
     pub(crate) fn add(
         &self,
         bounds: &FilterBounds,
-        new: impl FnOnce(u64) -> AnyFilter,
+        new: impl FnOnce(u64, RecordCell) -> AnyFilter,
     ) -> Result<(u64, AnyFilter), SystemException> {
-        let mut table = self.0.write();
+        let mut table = self.table.write();
         require_at_most(table.by_number.len() + 1, bounds.limits.filters, "filters")?;
-        table.last += 1;
-        let (number, filter) = (table.last, new(table.last));
+        let number = table.last + 1;
+        if let Some(store) = self.store.as_ref().filter(|_| number > table.reserved) {
+            // Numbers are not used again, also those of filters that are not in the store.
+            let reserved = number + RESERVED_IDS;
+            store.write(vec![Edit::Setting("filters", reserved)])?;
+            table.reserved = reserved;
+        }
+        table.last = number;
+        let filter = new(number, RecordCell::new(number, self.store.clone()));
         table.by_number.insert(number, filter.clone());
         Ok((number, filter))
     }
 
+    /// Adds a filter of the store.
+    pub(crate) fn restore(&self, filter: &AnyFilter) {
+        self.table.write().by_number.insert(filter.number(), filter.clone());
+    }
+
     /// Ends a filter. Objects that use it go on to use it.
-    pub(crate) fn destroy(&self, adapter: &Poa, number: u64) {
-        self.0.write().by_number.remove(&number);
+    ///
+    /// # Errors
+    /// PERSIST_STORE if the store cannot be written; the filter goes on.
+    pub(crate) fn destroy(&self, adapter: &Poa, number: u64) -> Result<(), SystemException> {
+        let filter = self.table.read().by_number.get(&number).cloned();
+        if let Some(filter) = filter {
+            filter.mark_destroyed()?;
+        }
+        self.table.write().by_number.remove(&number);
         _ = adapter.deactivate_object(&object_id(number)); // after this call
+        Ok(())
+    }
+
+    /// The filter of a reference.
+    ///
+    /// # Errors
+    /// BAD_PARAM for one of another service.
+    pub(crate) fn plain(
+        &self,
+        adapter: &Poa,
+        filter: Option<&cos_notify_filter::Filter>,
+    ) -> Result<Arc<Filter>, SystemException> {
+        match filter.and_then(|filter| self.get(adapter, filter.as_object())) {
+            Some(AnyFilter::Plain(filter)) => Ok(filter),
+            _ => Err(foreign()),
+        }
     }
 
     fn get(&self, adapter: &Poa, object: &ObjectRef) -> Option<AnyFilter> {
         let id = adapter.reference_to_id(object).ok()?;
         let text = String::from_utf8(id.as_bytes().to_vec()).ok()?;
         let number: u64 = text.strip_prefix("filter/")?.parse().ok()?;
-        self.0.read().by_number.get(&number).cloned()
+        self.table.read().by_number.get(&number).cloned()
     }
 
     /// The mapping filter of a reference; nil is none.
@@ -86,55 +137,56 @@ fn foreign() -> SystemException {
 }
 
 /// The filters of a proxy or administrator.
-#[derive(Debug, Default)]
-pub(crate) struct FilterSet(RwLock<SetState>);
-
-#[derive(Debug, Default)]
-struct SetState {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FilterSet {
     by_id: BTreeMap<i32, Arc<Filter>>,
     last: i32,
 }
 
 impl FilterSet {
+    /// The filters of a record, and the last id.
+    pub(crate) fn restored(by_id: BTreeMap<i32, Arc<Filter>>, last: i32) -> Self {
+        Self { by_id, last }
+    }
+
     /// Whether one of the filters matches, or there is none.
     pub(crate) fn is_match(&self, event: &FilteredEvent<'_>, steps: &mut u64) -> bool {
-        let state = self.0.read();
-        state.by_id.is_empty() || state.by_id.values().any(|filter| filter.is_match(event, steps))
+        self.by_id.is_empty() || self.by_id.values().any(|filter| filter.is_match(event, steps))
     }
 
-    pub(crate) fn add(
-        &self,
-        filters: &Filters,
-        adapter: &Poa,
-        bounds: &FilterBounds,
-        filter: Option<&cos_notify_filter::Filter>,
-    ) -> Result<i32, SystemException> {
-        let filter = filter.and_then(|filter| filters.get(adapter, filter.as_object()));
-        let Some(AnyFilter::Plain(filter)) = filter else { return Err(foreign()) };
-        let mut state = self.0.write();
-        require_at_most(state.by_id.len() + 1, bounds.limits.filters_of_object, "filters of an object")?;
-        state.last = state.last.wrapping_add(1);
-        let id = state.last;
-        state.by_id.insert(id, filter);
-        Ok(id)
+    pub(crate) fn add(&mut self, bounds: &FilterBounds, filter: Arc<Filter>) -> Result<i32, SystemException> {
+        require_at_most(self.by_id.len() + 1, bounds.limits.filters_of_object, "filters of an object")?;
+        self.last = self.last.wrapping_add(1);
+        self.by_id.insert(self.last, filter);
+        Ok(self.last)
     }
 
-    pub(crate) fn remove(&self, id: i32) -> Result<(), FilterNotFound> {
-        self.0.write().by_id.remove(&id).map(drop).ok_or(FilterNotFound {})
+    pub(crate) fn remove(&mut self, id: i32) -> Result<(), FilterNotFound> {
+        self.by_id.remove(&id).map(drop).ok_or(FilterNotFound {})
     }
 
     pub(crate) fn get(&self, adapter: &Poa, id: i32) -> Result<Option<ObjectRef>, FilterNotFound> {
-        let number = self.0.read().by_id.get(&id).map(|filter| filter.id).ok_or(FilterNotFound {})?;
+        let number = self.by_id.get(&id).map(|filter| filter.id).ok_or(FilterNotFound {})?;
         // A filter that was destroyed has no object.
         Ok(adapter.id_to_reference(&object_id(number)).ok())
     }
 
     pub(crate) fn ids(&self) -> Vec<i32> {
-        self.0.read().by_id.keys().copied().collect()
+        self.by_id.keys().copied().collect()
     }
 
-    pub(crate) fn clear(&self) {
-        self.0.write().by_id.clear();
+    pub(crate) fn clear(&mut self) {
+        self.by_id.clear();
+    }
+
+    /// The ids of the filters with their numbers, and the last id.
+    pub(crate) fn numbers(&self) -> (Vec<(i32, u64)>, i32) {
+        (self.by_id.iter().map(|(id, filter)| (*id, filter.id)).collect(), self.last)
+    }
+
+    /// The filters of the set.
+    pub(crate) fn filters(&self) -> impl Iterator<Item = &Arc<Filter>> {
+        self.by_id.values()
     }
 }
 

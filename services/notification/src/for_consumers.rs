@@ -1,5 +1,6 @@
 //! The interfaces of proxies for consumers: the proxy is a supplier.
 
+use spandrel::net::sync::Arc;
 use spandrel::server::{DeferredOperations, ServerCall, TakenRequest};
 use spandrel::services::cos_event_channel_admin::proxy_pull_supplier::ConnectPullConsumerError;
 use spandrel::services::cos_event_channel_admin::proxy_push_supplier::ConnectPushConsumerError;
@@ -26,10 +27,10 @@ use spandrel::types::{Any, Interface as _};
 use spandrel::{CompletionStatus, SystemException};
 
 use crate::filters::mapping_reference;
-use crate::kind::Side;
+use crate::member::Member;
 use crate::proxy::required;
 use crate::servant::ProxyServant;
-use crate::shared::{PullReply, structured};
+use crate::shared::{PullReply, ReplyForm, structured};
 
 /// The exception for pulls without a deferred reply, which have no thread that may wait.
 fn no_event() -> SystemException {
@@ -54,27 +55,33 @@ impl ProxySupplierServant for ProxyServant {
     }
 
     fn priority_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
-        Ok(mapping_reference(&self.channel.shared.adapter, self.proxy.mappings.read().priority.as_ref()))
+        Ok(mapping_reference(&self.channel.shared.adapter, self.proxy.state.get().mappings.priority.as_ref()))
     }
 
     fn set_priority_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
         let shared = &self.channel.shared;
-        self.proxy.mappings.write().priority = shared.filters.mapping(&shared.adapter, value)?;
-        Ok(())
+        let filter = shared.filters.mapping(&shared.adapter, value)?;
+        self.channel.change(Member::Proxy(&self.proxy), |state| {
+            state.mappings.priority = filter;
+            Ok(())
+        })
     }
 
     fn lifetime_filter(&self) -> Result<Option<MappingFilter>, SystemException> {
-        Ok(mapping_reference(&self.channel.shared.adapter, self.proxy.mappings.read().lifetime.as_ref()))
+        Ok(mapping_reference(&self.channel.shared.adapter, self.proxy.state.get().mappings.lifetime.as_ref()))
     }
 
     fn set_lifetime_filter(&self, value: Option<&MappingFilter>) -> Result<(), SystemException> {
         let shared = &self.channel.shared;
-        self.proxy.mappings.write().lifetime = shared.filters.mapping(&shared.adapter, value)?;
-        Ok(())
+        let filter = shared.filters.mapping(&shared.adapter, value)?;
+        self.channel.change(Member::Proxy(&self.proxy), |state| {
+            state.mappings.lifetime = filter;
+            Ok(())
+        })
     }
 
     fn obtain_offered_types(&self, mode: ObtainInfoMode) -> Result<Vec<EventType>, SystemException> {
-        Ok(self.channel.obtain_types(&self.proxy, mode))
+        self.channel.obtain_types(&self.proxy, mode)
     }
 
     fn validate_event_qos(&self, required_qos: &[Property]) -> Result<Vec<NamedPropertyRange>, ValidateEventQosError> {
@@ -84,14 +91,13 @@ impl ProxySupplierServant for ProxyServant {
 
 impl NotifySubscribeServant for ProxyServant {
     fn subscription_change(&self, added: &[EventType], removed: &[EventType]) -> Result<(), SubscriptionChangeError> {
-        Ok(self.channel.change_types(Side::Consumers, &self.proxy.types, added, removed)?)
+        Ok(self.channel.change_types(Member::Proxy(&self.proxy), added, removed)?)
     }
 }
 
 impl cos_event_comm::PushSupplierServant for ProxyServant {
     fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 
@@ -103,13 +109,12 @@ impl cos_event_comm::PullSupplierServant for ProxyServant {
 
     fn try_pull(&self) -> Result<(Any, bool), TryPullError> {
         self.require_connected()?;
-        let event = self.proxy.queue.take(1)?.pop();
+        let event = self.take(1)?.pop();
         Ok(event.map_or_else(|| (Any::default(), false), |event| (event.value.content.to_any(), true)))
     }
 
     fn disconnect_pull_supplier(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 
@@ -119,8 +124,7 @@ impl cos_notify_comm::PullSupplierServant for ProxyServant {}
 
 impl StructuredPushSupplierServant for ProxyServant {
     fn disconnect_structured_push_supplier(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 
@@ -132,21 +136,19 @@ impl StructuredPullSupplierServant for ProxyServant {
 
     fn try_pull_structured_event(&self) -> Result<(StructuredEvent, bool), DisconnectedError> {
         self.require_connected()?;
-        let event = structured(&self.proxy.queue.take(1)?).pop();
+        let event = structured(&self.take(1)?).pop();
         let has_event = event.is_some();
         Ok((event.unwrap_or_default(), has_event))
     }
 
     fn disconnect_structured_pull_supplier(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 
 impl SequencePushSupplierServant for ProxyServant {
     fn disconnect_sequence_push_supplier(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 
@@ -158,14 +160,13 @@ impl SequencePullSupplierServant for ProxyServant {
 
     fn try_pull_structured_events(&self, max_number: i32) -> Result<(Vec<StructuredEvent>, bool), DisconnectedError> {
         self.require_connected()?;
-        let events = structured(&self.proxy.queue.take(batch_size(max_number)?)?);
+        let events = structured(&self.take(batch_size(max_number)?)?);
         let has_event = !events.is_empty();
         Ok((events, has_event))
     }
 
     fn disconnect_sequence_pull_supplier(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 
@@ -269,19 +270,21 @@ impl DeferredOperations for WaitingPulls {
         let (reply, replied) = match call.operation() {
             "pull" => {
                 let (reply, replied) = call.defer_reply::<Any, PullError>()?;
-                (PullReply::Any(reply), replied)
+                (ReplyForm::Any(reply), replied)
             }
             "pull_structured_event" => {
                 let (reply, replied) = call.defer_reply::<StructuredEvent, DisconnectedError>()?;
-                (PullReply::Structured(reply), replied)
+                (ReplyForm::Structured(reply), replied)
             }
             "pull_structured_events" => {
                 let how_many = batch_size(call.arguments()?.i32()?)?;
                 let (reply, replied) = call.defer_reply::<Vec<StructuredEvent>, DisconnectedError>()?;
-                (PullReply::Sequence(reply, how_many), replied)
+                (ReplyForm::Sequence(reply, how_many), replied)
             }
             _ => return Ok(TakenRequest::LeftToSkeleton(call)),
         };
+        proxy.acknowledge_pulled();
+        let reply = PullReply { reply, proxy: Arc::downgrade(proxy) };
         if let Some(ended) = proxy.queue.wait(reply) {
             self.0.channel.shared.replies.send(ended);
         }

@@ -23,7 +23,7 @@ use spandrel::services::cos_notify_comm::{
 };
 use spandrel::types::{Any, Interface as _};
 
-use crate::kind::Side;
+use crate::member::Member;
 use crate::notification::Content;
 use crate::proxy::required;
 use crate::servant::ProxyServant;
@@ -38,7 +38,7 @@ impl ProxyConsumerServant for ProxyServant {
     }
 
     fn obtain_subscription_types(&self, mode: ObtainInfoMode) -> Result<Vec<EventType>, SystemException> {
-        Ok(self.channel.obtain_types(&self.proxy, mode))
+        self.channel.obtain_types(&self.proxy, mode)
     }
 
     fn validate_event_qos(&self, required_qos: &[Property]) -> Result<Vec<NamedPropertyRange>, ValidateEventQosError> {
@@ -48,25 +48,23 @@ impl ProxyConsumerServant for ProxyServant {
 
 impl NotifyPublishServant for ProxyServant {
     fn offer_change(&self, added: &[EventType], removed: &[EventType]) -> Result<(), OfferChangeError> {
-        Ok(self.channel.change_types(Side::Suppliers, &self.proxy.types, added, removed)?)
+        Ok(self.channel.change_types(Member::Proxy(&self.proxy), added, removed)?)
     }
 }
 
 impl cos_event_comm::PushConsumerServant for ProxyServant {
     fn push(&self, data: &Any) -> Result<(), PushError> {
-        self.receive(Content::from_any(data))
+        self.receive(vec![Content::from_any(data)])
     }
 
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 
 impl cos_event_comm::PullConsumerServant for ProxyServant {
     fn disconnect_pull_consumer(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 
@@ -76,41 +74,35 @@ impl cos_notify_comm::PullConsumerServant for ProxyServant {}
 
 impl StructuredPushConsumerServant for ProxyServant {
     fn push_structured_event(&self, notification: &StructuredEvent) -> Result<(), DisconnectedError> {
-        self.receive(Content::Structured(Box::new(notification.clone())))
+        self.receive(vec![Content::Structured(Box::new(notification.clone()))])
     }
 
     fn disconnect_structured_push_consumer(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 
 impl StructuredPullConsumerServant for ProxyServant {
     fn disconnect_structured_pull_consumer(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 
 impl SequencePushConsumerServant for ProxyServant {
     /// Publishes the events in their order, up to the first that the channel refuses.
     fn push_structured_events(&self, notifications: &[StructuredEvent]) -> Result<(), DisconnectedError> {
-        for notification in notifications {
-            self.receive::<DisconnectedError>(Content::Structured(Box::new(notification.clone())))?;
-        }
-        Ok(())
+        let structured = |event: &StructuredEvent| Content::Structured(Box::new(event.clone()));
+        self.receive(notifications.iter().map(structured).collect())
     }
 
     fn disconnect_sequence_push_consumer(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 
 impl SequencePullConsumerServant for ProxyServant {
     fn disconnect_sequence_pull_consumer(&self) -> Result<(), SystemException> {
-        self.disconnect();
-        Ok(())
+        self.disconnect()
     }
 }
 

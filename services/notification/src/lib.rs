@@ -12,7 +12,13 @@
 //! # Decisions
 //! The specification leaves these to the implementation:
 //!
-//! - Events, channels and connections are in memory alone: `EventReliability` and `ConnectionReliability` are `BestEffort`.
+//! - `ConnectionReliability` of a channel decides whether the channel, its administrators, its filters and its connections
+//!   outlive the process; connections of it may be `BestEffort`. `EventReliability` `Persistent` needs persistent connections.
+//!   A proxy is in the store from its connection on.
+//! - A push returns when a persistent event is on the disk. It is delivered at least once to each persistent connection that
+//!   it concerned then, unless its life ends or the bound of the queue discards it. A pull acknowledges the events of the
+//!   pull before at the same proxy. A consumer that fails is called again and again.
+//! - Callbacks of filters end with the process.
 //! - `Priority` and `Timeout` of an event are those of its header, else of the supplier's proxy or administrator, else of the
 //!   consumer's proxy or administrator, else of the channel. `StopTime` and `Timeout` both count: the earlier one ends the
 //!   event's life. A mapping filter that matches is stronger than all of these, and its default value is weaker than the
@@ -32,15 +38,18 @@ mod admin;
 mod admin_properties;
 mod admins;
 mod channel;
+mod channel_edits;
 mod channel_servant;
 mod components;
 mod delivery;
+mod durable;
 mod encoding;
 mod event_types;
 mod filter;
 mod filter_bounds;
 mod filter_factory;
 mod filter_object;
+mod filter_record;
 mod filters;
 mod for_consumers;
 mod for_suppliers;
@@ -50,19 +59,25 @@ mod limits;
 mod live;
 mod mapping_filter;
 mod mapping_filter_object;
+mod member;
 mod metrics;
 mod notification;
 mod proxy;
 mod qos;
+mod received;
+mod records;
 mod registry;
+mod restore;
 mod servant;
 mod service;
 mod shared;
+mod store;
 
 #[doc(hidden)]
 pub use spandrel;
 
 pub use keys::FACTORY_KEY;
 pub use limits::Limits;
-pub use service::{ADAPTER, NotificationError, NotificationOptions, NotificationService};
+pub use service::{ADAPTER, NotificationError, NotificationOptions, NotificationService, STORE_FILE};
 pub use spandrel_delivery::PeerOptions;
+pub use store::{StoreCounts, StoreError, check_store};

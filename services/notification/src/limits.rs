@@ -39,6 +39,8 @@ pub struct Limits {
     pub filter_reads: usize,
     /// The event types to which a proxy or administrator subscribes, or which it offers (default 100).
     pub event_types: usize,
+    /// The octets of the references of all connected peers (default 64 MiB).
+    pub peer_octets: usize,
 }
 
 impl Default for Limits {
@@ -61,6 +63,7 @@ impl Default for Limits {
             filter_steps: 100_000,
             filter_reads: 16 << 20,
             event_types: 100,
+            peer_octets: 64 << 20,
         }
     }
 }

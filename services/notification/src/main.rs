@@ -4,10 +4,14 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use clap::Parser;
-use spandrel_daemon::{Daemon, DaemonArgs, EXIT_CODES, Failure, Publication};
+use clap::{Parser, Subcommand};
+use spandrel_daemon::{Daemon, DaemonArgs, EXIT_CODES, Failure, FailureKind, Publication};
 use spandrel_delivery::DeliveryArgs;
-use spandrel_notification::{FACTORY_KEY, Limits, NotificationOptions, NotificationService};
+use spandrel_notification::{
+    FACTORY_KEY, Limits, NotificationError, NotificationOptions, NotificationService, STORE_FILE, StoreCounts,
+    check_store,
+};
+use spandrel_store::{BackupCommand, Service};
 
 /// The default port, that of omniNotify.
 const PORT: u16 = 11_166;
@@ -22,6 +26,12 @@ struct Args {
     /// of --channel (--orb `-ORBInitRef NameService=…`)
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "NotifyEventChannelFactory")]
     publish: Option<String>,
+    /// Keep all channels in memory: they end with the process
+    #[arg(long, conflicts_with = "persistent")]
+    transient: bool,
+    /// Give the channels of --channel persistent connections and events; a channel of the store is as it was
+    #[arg(long, requires = "channel")]
+    persistent: bool,
     /// A channel that is created and bound in the naming service with this name (needs --publish); may be given more than once
     #[arg(long, value_name = "NAME", requires = "publish")]
     channel: Vec<String>,
@@ -30,28 +40,47 @@ struct Args {
     /// Show the numbers of channels, consumers and the ORB to Prometheus: http://ADDRESS/metrics
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Verify the store of a service that does not run. No file is written
+    Check,
+    /// Make a running service copy its store into the folder `backups/notification` below its data folder
+    Backup(BackupCommand),
 }
 
 fn main() -> ExitCode {
-    spandrel_daemon::run(|| serve(&spandrel_daemon::parse::<Args>()))
+    spandrel_daemon::run(|| {
+        let args = spandrel_daemon::parse::<Args>();
+        match &args.command {
+            None => serve(&args),
+            Some(Command::Check) => check(&args.daemon),
+            Some(Command::Backup(backup)) => backup.run(Service::Notification, &args.daemon, PORT),
+        }
+    })
 }
 
 fn serve(args: &Args) -> Result<(), Failure> {
     let daemon = args.daemon.start(PORT)?;
     let options = NotificationOptions {
+        data: (!args.transient).then(|| daemon.data().to_owned()),
         limits: Limits {
             queue_events: args.delivery.queue_events(),
             octets: args.delivery.octets(),
             ..Limits::default()
         },
         peers: args.delivery.peers(),
+        storage: None,
     };
-    let service = NotificationService::start(daemon.orb(), options).map_err(Failure::failed)?;
+    let service = NotificationService::start(daemon.orb(), options).map_err(failure)?;
     let published = publish(args, &daemon, &service)?;
     let _endpoint = args.metrics.map(|address| daemon.open_metrics(address, service.metrics())).transpose()?;
     let url = daemon.url(FACTORY_KEY, service.factory())?;
     daemon.serve_published(&[format!("{FACTORY_KEY} {url}")], published)?;
-    service.stop().map_err(Failure::failed)
+    service.stop().map_err(failure)
 }
 
 /// Creates the channels of the command line, and binds them and the factory.
@@ -59,7 +88,23 @@ fn publish(args: &Args, daemon: &Daemon, service: &NotificationService) -> Resul
     let Some(factory) = &args.publish else { return Ok(None) };
     let mut objects = vec![(factory.clone(), service.factory().clone())];
     for name in &args.channel {
-        objects.push((name.clone(), service.create_channel().map_err(Failure::failed)?));
+        objects.push((name.clone(), service.channel(name, args.persistent).map_err(failure)?));
     }
     Publication::new(daemon, objects).map(Some)
+}
+
+fn failure(error: NotificationError) -> Failure {
+    match error {
+        NotificationError::Store(error) => Failure::new(FailureKind::Data, error),
+        error => Failure::failed(error),
+    }
+}
+
+fn check(args: &DaemonArgs) -> Result<(), Failure> {
+    let file = args.data_folder()?.join(STORE_FILE);
+    let counts = check_store(&file).map_err(|error| Failure::new(FailureKind::Data, error))?;
+    let StoreCounts { channels, connections, filters, events, .. } = counts;
+    spandrel_daemon::print(&format!(
+        "the store is sound: {channels} channels with {connections} connections, {filters} filters and {events} events\n"
+    ))
 }

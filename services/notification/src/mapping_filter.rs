@@ -4,7 +4,8 @@ use spandrel::net::sync::{Arc, RwLock};
 use spandrel::types::Any;
 use spandrel_delivery::MemoryCharge;
 
-use crate::filter::{FilteredEvent, SharedConstraints};
+use crate::filter::{ChangeError, Constraints, FilteredEvent, SharedConstraints};
+use crate::filter_record::RecordCell;
 
 /// A mapping filter. All results have the type of its default value.
 #[derive(Debug)]
@@ -12,12 +13,27 @@ pub(crate) struct MappingFilter {
     pub(crate) id: u64,
     pub(crate) default: Any,
     pub(crate) constraints: SharedConstraints<Any>,
+    pub(crate) record: RecordCell,
     _charge: MemoryCharge,
 }
 
 impl MappingFilter {
-    pub(crate) fn new(id: u64, default: Any, charge: MemoryCharge) -> Arc<Self> {
-        Arc::new(Self { id, default, constraints: RwLock::default(), _charge: charge })
+    pub(crate) fn new(
+        id: u64,
+        default: Any,
+        constraints: Constraints<Any>,
+        record: RecordCell,
+        charge: MemoryCharge,
+    ) -> Arc<Self> {
+        Arc::new(Self { id, default, constraints: RwLock::new(Arc::new(constraints)), record, _charge: charge })
+    }
+
+    /// Changes the constraints, durably if the filter is in the store.
+    pub(crate) fn change<T>(
+        &self,
+        change: impl FnOnce(&Constraints<Any>) -> Result<(Constraints<Any>, T), ChangeError>,
+    ) -> Result<T, ChangeError> {
+        self.record.change(Some(&self.default), &self.constraints, change).map(|(_, outcome)| outcome)
     }
 
     /// The result of the first constraint that matches, else the default value, and whether one matched.

@@ -84,9 +84,8 @@ impl MappingFilterServant for MappingFilterObject {
             }
         }
         let added = pair_list.iter().map(|pair| (pair.constraint_expression.clone(), pair.result_to_set.clone()));
-        let mut constraints = self.filter.constraints.write();
-        let (changed, ids) = constraints.changed(&self.shared.filter_bounds, &[], [], added)?;
-        *constraints = Arc::new(changed);
+        let ids = self.filter.change(|constraints| constraints.changed(&self.shared.filter_bounds, &[], [], added))?;
+        let constraints = Arc::clone(&self.filter.constraints.read());
         Ok(constraints.get(&ids).unwrap_or_default().iter().map(|(id, constraint)| info(*id, constraint)).collect())
     }
 
@@ -103,9 +102,7 @@ impl MappingFilterServant for MappingFilterObject {
         }
         let modified =
             modify_list.iter().map(|info| (info.constraint_id, info.constraint_expression.clone(), info.value.clone()));
-        let mut constraints = self.filter.constraints.write();
-        let (changed, _) = constraints.changed(&self.shared.filter_bounds, del_list, modified, [])?;
-        *constraints = Arc::new(changed);
+        self.filter.change(|constraints| constraints.changed(&self.shared.filter_bounds, del_list, modified, []))?;
         Ok(())
     }
 
@@ -123,14 +120,14 @@ impl MappingFilterServant for MappingFilterObject {
     }
 
     fn remove_all_mapping_constraints(&self) -> Result<(), SystemException> {
-        let mut constraints = self.filter.constraints.write();
-        *constraints = Arc::new(constraints.emptied());
-        Ok(())
+        match self.filter.change(|constraints| Ok((constraints.emptied(), ()))) {
+            Err(ChangeError::System(exception)) => Err(exception),
+            _ => Ok(()),
+        }
     }
 
     fn destroy(&self) -> Result<(), SystemException> {
-        self.shared.filters.destroy(&self.shared.adapter, self.filter.id);
-        Ok(())
+        self.shared.filters.destroy(&self.shared.adapter, self.filter.id)
     }
 
     fn r#match(&self, filterable_data: &Any) -> Result<(bool, Any), MatchError> {

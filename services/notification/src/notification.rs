@@ -2,12 +2,14 @@
 
 use std::time::{Instant, SystemTime};
 
+use spandrel::net::sync::Arc;
 use spandrel::policy::UtcT;
 use spandrel::services::cos_notification::{
     self as names, EventHeader, EventType, FixedEventHeader, Property, StructuredEvent,
 };
 use spandrel::types::Any;
 
+use crate::durable::Target;
 use crate::event_types::ANY;
 use crate::live::LiveEvent;
 use crate::qos::{Qos, span};
@@ -71,20 +73,25 @@ impl Content {
         fields.find(|property| property.name == name).map(|property| &property.value)
     }
 
+    /// Whether the event is persistent by its own header.
+    pub(crate) fn reliability(&self) -> Option<bool> {
+        let reliability: i16 = self.header(names::EVENT_RELIABILITY)?.extract().ok()?;
+        Some(reliability == names::PERSISTENT)
+    }
+
     fn time(&self, name: &str) -> Option<SystemTime> {
         self.header(name)?.extract::<UtcT>().ok()?.to_system_time()
     }
 }
 
-/// An event in a channel. Properties of the header and of its supplier's proxy are resolved.
+/// An event in the queues of consumers.
 #[derive(Debug)]
 pub(crate) struct Notification {
-    pub(crate) content: Content,
-    pub(crate) priority: Option<i16>,
-    /// The end of its life by the header, the supplier's proxy and administrator: `Some(None)` is an event without end.
-    pub(crate) expires: Option<Option<Instant>>,
+    pub(crate) content: Arc<Content>,
     /// Its place in the channel's `MaxQueueLength`.
-    pub(crate) _live: LiveEvent,
+    pub(crate) _live: Arc<LiveEvent>,
+    /// The record of the consumer that has the event, if it is in the store.
+    pub(crate) target: Option<Target>,
 }
 
 /// The properties of an event by its header and the objects of its supplier.

@@ -1,27 +1,31 @@
 //! Proxies: the channel's side of one connection with a supplier or consumer.
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use spandrel::net::sync::{Arc, Mutex, RwLock};
+use spandrel::net::sync::{Arc, Mutex};
+use spandrel::types::Ior;
 use spandrel::{CompletionStatus, SystemException};
-use spandrel_delivery::{ConnectionCell, Event, EventQueue, Lifetime, QueueBounds, TaskEnd};
+use spandrel_delivery::{ConnectionCell, Event, EventMemory, EventQueue, Lifetime, MemoryCharge, QueueBounds, TaskEnd};
 
 use crate::admin::Admin;
-use crate::event_types::TypeSet;
+use crate::encoding::encoded_octets;
 use crate::filter::FilteredEvent;
-use crate::filters::FilterSet;
 use crate::kind::ProxyKind;
 use crate::limits::Limits;
-use crate::mapping_filter::{MappingFilter, Mappings};
+use crate::mapping_filter::MappingFilter;
+use crate::member::{MemberCell, MemberState};
 use crate::notification::Notification;
 use crate::qos::{Qos, span};
+use crate::received::ReceivedEvent;
 use crate::shared::{PullReply, Shared};
 
-/// The event types that the other side of the channel has, as a peer knows them.
-#[derive(Debug, Default)]
-pub(crate) struct TypeNews {
-    /// Whether the peer gets no changes.
-    pub(crate) is_off: bool,
+/// The reference of a connected peer, and its share of the memory for references.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    /// Nil for a peer without a reference.
+    pub(crate) reference: Ior,
+    _charge: MemoryCharge,
 }
 
 /// The state of a proxy.
@@ -31,89 +35,127 @@ pub(crate) struct Proxy {
     pub(crate) kind: ProxyKind,
     pub(crate) admin: Arc<Admin>,
     pub(crate) created: Instant,
-    pub(crate) qos: RwLock<Qos>,
-    pub(crate) filters: FilterSet,
-    pub(crate) mappings: RwLock<Mappings>,
-    /// The types that the peer subscribes to or offers.
-    pub(crate) types: RwLock<TypeSet>,
-    pub(crate) news: Mutex<TypeNews>,
+    pub(crate) state: MemberCell,
     pub(crate) connection: ConnectionCell,
+    /// The peer from the beginning of the connection on.
+    pub(crate) peer: Mutex<Option<Peer>>,
+    /// Whether the connection is in the store.
+    pub(crate) is_stored: AtomicBool,
     /// The events for its consumer; for a supplier, the counts of failures.
     pub(crate) queue: EventQueue<PullReply>,
+    /// The persistent events of the last pull. The next pull acknowledges them.
+    pulled: Mutex<Vec<Arc<Event<Notification>>>>,
     /// The end of the task that pushes or pulls.
     pub(crate) task: TaskEnd,
 }
 
 impl Proxy {
-    pub(crate) fn new(id: i32, kind: ProxyKind, admin: &Arc<Admin>, channel: &Qos, limits: &Limits) -> Arc<Self> {
-        let effective = admin.qos.read().or(channel);
+    pub(crate) fn new(
+        id: i32,
+        kind: ProxyKind,
+        admin: &Arc<Admin>,
+        state: MemberState,
+        channel: &Qos,
+        limits: &Limits,
+    ) -> Arc<Self> {
+        let effective = state.qos.or(&admin.state.get().qos).or(channel);
+        let queue = EventQueue::new(queue_bounds(&effective, channel, limits));
+        queue.set_suspended(state.is_suspended);
         Arc::new(Self {
             id,
             kind,
             admin: Arc::clone(admin),
             created: Instant::now(),
-            qos: RwLock::default(),
-            filters: FilterSet::default(),
-            mappings: RwLock::default(),
-            types: RwLock::default(),
-            news: Mutex::default(),
+            state: MemberCell::new(state),
             connection: ConnectionCell::default(),
-            queue: EventQueue::new(queue_bounds(&effective, limits)),
+            peer: Mutex::default(),
+            is_stored: AtomicBool::new(false),
+            queue,
+            pulled: Mutex::default(),
             task: TaskEnd::default(),
         })
     }
 
     /// The properties of the proxy, with those of its administrator where they are not set.
     pub(crate) fn own_qos(&self) -> Qos {
-        self.qos.read().or(&self.admin.qos.read())
+        self.state.get().qos.or(&self.admin.state.get().qos)
     }
 
     /// Applies changed properties to the queue.
     pub(crate) fn apply_qos(&self, channel: &Qos, limits: &Limits) {
-        self.queue.set_bounds(queue_bounds(&self.own_qos().or(channel), limits));
+        self.queue.set_bounds(queue_bounds(&self.own_qos().or(channel), channel, limits));
+    }
+
+    /// Sets the peer of a connection that begins.
+    ///
+    /// # Errors
+    /// IMP_LIMIT if the references of all peers take too much.
+    pub(crate) fn set_peer(&self, memory: &Arc<EventMemory>, reference: Ior) -> Result<(), SystemException> {
+        let octets = encoded_octets(&reference)?;
+        let charge = memory.charge(octets).ok_or_else(|| {
+            let detail = "the references of all peers together are too long";
+            SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail)
+        })?;
+        *self.peer.lock() = Some(Peer { reference, _charge: charge });
+        Ok(())
+    }
+
+    /// Keeps the persistent events of a pull until the next one.
+    pub(crate) fn keep_pulled(&self, events: &[Arc<Event<Notification>>]) {
+        let persistent = events.iter().filter(|event| event.value.target.is_some());
+        self.pulled.lock().extend(persistent.cloned());
+    }
+
+    /// Ends the persistent events of the pulls before.
+    pub(crate) fn acknowledge_pulled(&self) {
+        drop(std::mem::take(&mut *self.pulled.lock()));
     }
 
     /// Whether an event passes the filters and types of the proxy and its administrator.
     pub(crate) fn is_match(&self, event: &FilteredEvent<'_>, steps: &mut u64) -> bool {
-        self.admin.is_match(&self.filters, event, steps)
+        self.admin.is_match(&self.state.get().filters, event, steps)
     }
 
-    /// Adds an event to the queue of a consumer if its subscription and filters match. Returns whether they do.
-    pub(crate) fn offer(&self, shared: &Shared, channel: &Qos, event: &Arc<Event<Notification>>) -> bool {
-        let notification = &event.value;
+    /// Whether an event is for the consumer by its subscription and filters, and its priority and life for this consumer.
+    pub(crate) fn selects(&self, shared: &Shared, channel: &Qos, notification: &ReceivedEvent) -> Option<Lifetime> {
         let (domain, name) = notification.content.event_type();
-        if !(self.types.read().contains(domain, name) && self.admin.types.read().contains(domain, name)) {
-            return false;
+        let (state, admin) = (self.state.get(), self.admin.state.get());
+        if !(state.types.contains(domain, name) && admin.types.contains(domain, name)) {
+            return None;
         }
         let filtered = FilteredEvent::new(&notification.content, &shared.filter_bounds);
         let mut steps = shared.limits.filter_steps;
-        if !self.is_match(&filtered, &mut steps) {
-            return false;
+        if !self.admin.is_match(&state.filters, &filtered, &mut steps) {
+            return None;
         }
-        let qos = self.own_qos().or(channel);
-        let (own, admin) = (self.mappings.read().clone(), self.admin.mappings.read().clone());
-        let mapped = |filter: Option<Arc<MappingFilter>>, steps: &mut u64| {
+        let qos = state.qos.or(&admin.qos).or(channel);
+        let (own, admin) = (&state.mappings, &admin.mappings);
+        let mapped = |filter: Option<&Arc<MappingFilter>>, steps: &mut u64| {
             let (is_match, value) = filter?.evaluate(&filtered, steps);
             // Without a match the event keeps its own property, if it has one.
             Some((is_match, value))
         };
         let mut priority = notification.priority.or(qos.priority).unwrap_or_default();
-        if let Some((is_match, value)) = mapped(own.priority.or(admin.priority), &mut steps)
+        if let Some((is_match, value)) = mapped(own.priority.as_ref().or(admin.priority.as_ref()), &mut steps)
             && (is_match || notification.priority.is_none())
         {
             priority = value.extract().unwrap_or(priority);
         }
-        let after = |time: Duration| if time.is_zero() { None } else { event.received.checked_add(time) };
+        let after = |time: Duration| if time.is_zero() { None } else { notification.received.checked_add(time) };
         let mut expires = notification.expires.unwrap_or_else(|| qos.lifetime().and_then(after));
-        if let Some((is_match, value)) = mapped(own.lifetime.or(admin.lifetime), &mut steps)
+        if let Some((is_match, value)) = mapped(own.lifetime.as_ref().or(admin.lifetime.as_ref()), &mut steps)
             && (is_match || notification.expires.is_none())
         {
             expires = value.extract().map_or(expires, |ticks| after(span(ticks)));
         }
-        if let Some(pull) = self.queue.add(Arc::clone(event), Lifetime { priority, expires }) {
+        Some(Lifetime { priority, expires })
+    }
+
+    /// Adds an event to the queue of the consumer.
+    pub(crate) fn enqueue(&self, shared: &Shared, event: Arc<Event<Notification>>, lifetime: Lifetime) {
+        if let Some(pull) = self.queue.add(event, lifetime) {
             shared.replies.send(pull);
         }
-        true
     }
 
     /// Its part of the object id.
@@ -127,12 +169,13 @@ pub(crate) fn required<T>(peer: Option<T>) -> Result<T, SystemException> {
     peer.ok_or_else(|| SystemException::bad_param(0, CompletionStatus::No).with_detail("the reference is nil"))
 }
 
-fn queue_bounds(qos: &Qos, limits: &Limits) -> QueueBounds {
+fn queue_bounds(qos: &Qos, channel: &Qos, limits: &Limits) -> QueueBounds {
     QueueBounds {
         events: qos.max_events().unwrap_or(limits.queue_events),
         octets: limits.queue_octets,
         waiting_pulls: limits.waiting_pulls,
         order: qos.queue_order(),
         discard: qos.discard_order(),
+        keeps_failed: channel.is_persistent() && qos.is_persistent(),
     }
 }

@@ -18,6 +18,16 @@ pub(crate) enum Level {
     Event,
 }
 
+/// The reliability that an object can have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Reliability {
+    /// The service has no store.
+    BestEffort,
+    /// The connections of the channel are best effort, and so are those of its members and its events.
+    OfChannel,
+    Persistent,
+}
+
 /// The properties that are set at an object; the others are those of its parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Qos {
@@ -51,7 +61,8 @@ struct Row {
     low: fn() -> Any,
     high: fn() -> Any,
     assign: fn(&mut Qos, &Any) -> Assigned,
-    read: fn(&Qos) -> Any,
+    read: fn(&Qos) -> Option<Any>,
+    default: fn() -> Any,
 }
 
 enum Assigned {
@@ -84,14 +95,15 @@ macro_rules! row {
                 Ok(_) => Assigned::OutOfRange,
                 Err(_) => Assigned::OtherType,
             },
-            read: |qos| any::<$type>(qos.$field.unwrap_or($default)),
+            read: |qos| qos.$field.map(any::<$type>),
+            default: || any::<$type>($default),
         }
     };
 }
 
 static ROWS: [Row; 11] = [
-    row!(names::EVENT_RELIABILITY, &[Level::Channel, Level::Event], event_reliability: i16, 0, 0, 0),
-    row!(names::CONNECTION_RELIABILITY, OBJECTS, connection_reliability: i16, 0, 0, 0),
+    row!(names::EVENT_RELIABILITY, &[Level::Channel, Level::Event], event_reliability: i16, names::BEST_EFFORT, names::PERSISTENT, names::BEST_EFFORT),
+    row!(names::CONNECTION_RELIABILITY, OBJECTS, connection_reliability: i16, names::BEST_EFFORT, names::PERSISTENT, names::BEST_EFFORT),
     row!(names::PRIORITY, ALL, priority: i16, names::LOWEST_PRIORITY, names::HIGHEST_PRIORITY, 0),
     row!(names::TIMEOUT, ALL, timeout: u64, 0, u64::MAX, 0),
     row!(names::START_TIME_SUPPORTED, OBJECTS, start_time_supported: bool, false, true, true),
@@ -108,8 +120,13 @@ fn error(code: QoSErrorCode, name: &str, range: PropertyRange) -> PropertyError 
 }
 
 impl Row {
-    fn range(&self) -> PropertyRange {
-        PropertyRange { low_val: (self.low)(), high_val: (self.high)() }
+    fn is_reliability(&self) -> bool {
+        self.name == names::EVENT_RELIABILITY || self.name == names::CONNECTION_RELIABILITY
+    }
+
+    fn range(&self, reliability: Reliability) -> PropertyRange {
+        let is_lowest = self.is_reliability() && reliability != Reliability::Persistent;
+        PropertyRange { low_val: (self.low)(), high_val: if is_lowest { (self.low)() } else { (self.high)() } }
     }
 }
 
@@ -118,7 +135,13 @@ impl Qos {
     ///
     /// # Errors
     /// Each property that the level does not have, or whose value has another type or is out of range, with the range.
-    pub(crate) fn with(mut self, properties: &[Property], level: Level) -> Result<Self, UnsupportedQoS> {
+    /// Persistent events need persistent connections.
+    pub(crate) fn with(
+        mut self,
+        properties: &[Property],
+        level: Level,
+        reliability: Reliability,
+    ) -> Result<Self, UnsupportedQoS> {
         let mut errors = Vec::new();
         for Property { name, value } in properties {
             // These two are of events alone, and are read from them.
@@ -138,26 +161,66 @@ impl Qos {
                 errors.push(error(QoSErrorCode::UnsupportedProperty, name, PropertyRange::default()));
                 continue;
             }
-            match (row.assign)(&mut self, value) {
-                Assigned::Done => {}
-                Assigned::OtherType => errors.push(error(QoSErrorCode::BadType, name, row.range())),
-                Assigned::OutOfRange => errors.push(error(QoSErrorCode::UnsupportedValue, name, row.range())),
+            let range = || row.range(reliability);
+            let is_persistent =
+                row.is_reliability() && value.extract::<i16>().is_ok_and(|value| value == names::PERSISTENT);
+            match ((row.assign)(&mut self, value), reliability) {
+                (Assigned::Done, Reliability::BestEffort) if is_persistent => {
+                    errors.push(error(QoSErrorCode::UnsupportedValue, name, range()));
+                }
+                (Assigned::Done, Reliability::OfChannel) if is_persistent => {
+                    errors.push(error(QoSErrorCode::UnavailableValue, name, range()));
+                }
+                (Assigned::Done, _) => {}
+                (Assigned::OtherType, _) => errors.push(error(QoSErrorCode::BadType, name, range())),
+                (Assigned::OutOfRange, _) => errors.push(error(QoSErrorCode::UnsupportedValue, name, range())),
             }
+        }
+        if level == Level::Channel && errors.is_empty() && self.has_persistent_events() && !self.is_persistent() {
+            let range = PropertyRange { low_val: any(names::BEST_EFFORT), high_val: any(names::BEST_EFFORT) };
+            errors.push(error(QoSErrorCode::UnavailableValue, names::EVENT_RELIABILITY, range));
         }
         if errors.is_empty() { Ok(self) } else { Err(UnsupportedQoS { qos_err: errors }) }
     }
 
     /// The ranges of the properties of a level that a list does not have.
-    pub(crate) fn further_ranges(properties: &[Property], level: Level) -> Vec<NamedPropertyRange> {
+    pub(crate) fn further_ranges(
+        properties: &[Property],
+        level: Level,
+        reliability: Reliability,
+    ) -> Vec<NamedPropertyRange> {
         let is_listed = |row: &Row| properties.iter().any(|property| property.name == row.name);
         let further = ROWS.iter().filter(|row| row.levels.contains(&level) && !is_listed(row));
-        further.map(|row| NamedPropertyRange { name: row.name.to_owned(), range: row.range() }).collect()
+        further.map(|row| NamedPropertyRange { name: row.name.to_owned(), range: row.range(reliability) }).collect()
     }
 
     /// All properties of a level, with their defaults where they are not set.
     pub(crate) fn properties(&self, level: Level) -> Vec<Property> {
         let rows = ROWS.iter().filter(|row| row.levels.contains(&level));
-        rows.map(|row| Property { name: row.name.to_owned(), value: (row.read)(self) }).collect()
+        let value = |row: &Row| (row.read)(self).unwrap_or_else(row.default);
+        rows.map(|row| Property { name: row.name.to_owned(), value: value(row) }).collect()
+    }
+
+    /// The properties that are set, as a record has them.
+    pub(crate) fn recorded(&self) -> Vec<Property> {
+        let property = |row: &Row| (row.read)(self).map(|value| Property { name: row.name.to_owned(), value });
+        ROWS.iter().filter_map(property).collect()
+    }
+
+    /// Persistent connections and events.
+    pub(crate) fn persistent() -> Self {
+        let persistent = Some(names::PERSISTENT);
+        Self { event_reliability: persistent, connection_reliability: persistent, ..Self::default() }
+    }
+
+    /// Whether connections outlive the process.
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.connection_reliability == Some(names::PERSISTENT)
+    }
+
+    /// Whether events outlive the process, if their own header does not say otherwise.
+    pub(crate) fn has_persistent_events(&self) -> bool {
+        self.event_reliability == Some(names::PERSISTENT)
     }
 
     /// These properties, and those of the parent where they are not set.

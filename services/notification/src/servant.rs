@@ -9,11 +9,13 @@ use spandrel::services::cos_notify_channel_admin::{ConnectionAlreadyActive, Conn
 use spandrel::services::cos_notify_filter::filter_admin::{GetFilterError, RemoveFilterError};
 use spandrel::services::cos_notify_filter::{Filter, FilterAdminServant};
 use spandrel::{ObjectRef, SystemException};
+use spandrel_delivery::Event;
 
 use crate::channel::{Channel, DisconnectCause};
 use crate::delivery::start_task;
 use crate::kind::Side;
-use crate::notification::Content;
+use crate::member::Member;
+use crate::notification::{Content, Notification};
 use crate::proxy::Proxy;
 use crate::qos::{Level, Qos};
 
@@ -30,31 +32,64 @@ impl ProxyServant {
     where
         E: From<SystemException> + From<AlreadyConnected>,
     {
+        let store = || self.channel.store_connection(&self.proxy, peer);
+        self.proxy.connection.connect::<E>(peer, store, || self.channel.forget_connection(&self.proxy))?;
+        Ok(self.start_task(peer)?)
+    }
+
+    /// Starts the task of a connected peer that is called.
+    pub(crate) fn start_task(&self, peer: Option<&ObjectRef>) -> Result<(), SystemException> {
         let kind = self.proxy.kind;
-        self.proxy.connection.connect::<E>(peer, || Ok(()), || {})?;
         let is_called = kind.is_push == (kind.side == Side::Consumers);
         match peer.filter(|_| is_called) {
-            Some(peer) => Ok(start_task(&self.channel, &self.proxy, peer.clone())?),
+            Some(peer) => start_task(&self.channel, &self.proxy, peer.clone()),
             None => Ok(()),
         }
     }
 
-    pub(crate) fn disconnect(&self) {
+    /// Ends the connection, durably, by a call of the peer.
+    pub(crate) fn disconnect(&self) -> Result<(), SystemException> {
+        self.channel.remove_connection(&self.proxy)?;
         self.channel.disconnect(&self.proxy, DisconnectCause::ByPeer);
+        Ok(())
     }
 
-    pub(crate) fn suspend<E: From<ConnectionAlreadyInactive> + From<NotConnected>>(&self) -> Result<(), E> {
+    /// The next events for a consumer that pulls; those before are acknowledged.
+    pub(crate) fn take(&self, how_many: usize) -> Result<Vec<Arc<Event<Notification>>>, Disconnected> {
+        self.proxy.acknowledge_pulled();
+        let events = self.proxy.queue.take(how_many)?;
+        self.proxy.keep_pulled(&events);
+        Ok(events)
+    }
+
+    pub(crate) fn suspend<E>(&self) -> Result<(), E>
+    where
+        E: From<ConnectionAlreadyInactive> + From<NotConnected> + From<SystemException>,
+    {
+        self.set_suspended(true, || ConnectionAlreadyInactive {}.into())
+    }
+
+    pub(crate) fn resume<E>(&self) -> Result<(), E>
+    where
+        E: From<ConnectionAlreadyActive> + From<NotConnected> + From<SystemException>,
+    {
+        self.set_suspended(false, || ConnectionAlreadyActive {}.into())
+    }
+
+    fn set_suspended<E>(&self, is_suspended: bool, unchanged: impl FnOnce() -> E) -> Result<(), E>
+    where
+        E: From<NotConnected> + From<SystemException>,
+    {
         if !self.proxy.connection.is_connected() {
             return Err(NotConnected {}.into());
         }
-        if self.proxy.queue.set_suspended(true) { Ok(()) } else { Err(ConnectionAlreadyInactive {}.into()) }
-    }
-
-    pub(crate) fn resume<E: From<ConnectionAlreadyActive> + From<NotConnected>>(&self) -> Result<(), E> {
-        if !self.proxy.connection.is_connected() {
-            return Err(NotConnected {}.into());
-        }
-        if self.proxy.queue.set_suspended(false) { Ok(()) } else { Err(ConnectionAlreadyActive {}.into()) }
+        self.channel.change(Member::Proxy(&self.proxy), |state| {
+            if state.is_suspended == is_suspended {
+                return Err(unchanged());
+            }
+            state.is_suspended = is_suspended;
+            Ok(())
+        })
     }
 
     /// The ranges of the further properties that an event may have in its header.
@@ -62,16 +97,15 @@ impl ProxyServant {
         &self,
         properties: &[Property],
     ) -> Result<Vec<NamedPropertyRange>, E> {
-        Qos::default().with(properties, Level::Event)?;
-        Ok(Qos::further_ranges(properties, Level::Event))
+        let reliability = self.channel.reliability();
+        Qos::default().with(properties, Level::Event, reliability)?;
+        Ok(Qos::further_ranges(properties, Level::Event, reliability))
     }
 
-    /// Passes an event of the supplier to the channel.
-    pub(crate) fn receive<E: From<Disconnected> + From<SystemException>>(&self, content: Content) -> Result<(), E> {
-        if !self.proxy.connection.is_connected() {
-            return Err(Disconnected {}.into());
-        }
-        Ok(self.channel.receive(&self.proxy, content)?)
+    /// Passes events of the supplier to the channel, in their order, up to the first that the channel refuses.
+    pub(crate) fn receive<E: From<Disconnected> + From<SystemException>>(&self, events: Vec<Content>) -> Result<(), E> {
+        self.require_connected()?;
+        Ok(self.channel.receive(&self.proxy, events)?)
     }
 
     pub(crate) fn require_connected(&self) -> Result<(), Disconnected> {
@@ -85,41 +119,43 @@ impl QoSAdminServant for ProxyServant {
     }
 
     fn set_qos(&self, qos: &[Property]) -> Result<(), SetQosError> {
-        {
-            let mut own = self.proxy.qos.write();
-            *own = own.with(qos, Level::Proxy)?;
-        }
-        let channel = *self.channel.qos.read();
-        self.proxy.apply_qos(&channel, &self.channel.shared.limits);
-        Ok(())
+        self.channel.change(Member::Proxy(&self.proxy), |state| {
+            state.qos = state.qos.with(qos, Level::Proxy, self.channel.reliability())?;
+            Ok(())
+        })
     }
 
     fn validate_qos(&self, required_qos: &[Property]) -> Result<Vec<NamedPropertyRange>, ValidateQosError> {
-        self.proxy.qos.read().with(required_qos, Level::Proxy)?;
-        Ok(Qos::further_ranges(required_qos, Level::Proxy))
+        let reliability = self.channel.reliability();
+        self.proxy.state.get().qos.with(required_qos, Level::Proxy, reliability)?;
+        Ok(Qos::further_ranges(required_qos, Level::Proxy, reliability))
     }
 }
 
 impl FilterAdminServant for ProxyServant {
     fn add_filter(&self, new_filter: Option<&Filter>) -> Result<i32, SystemException> {
         let shared = &self.channel.shared;
-        self.proxy.filters.add(&shared.filters, &shared.adapter, &shared.filter_bounds, new_filter)
+        let filter = shared.filters.plain(&shared.adapter, new_filter)?;
+        self.channel.change(Member::Proxy(&self.proxy), |state| state.filters.add(&shared.filter_bounds, filter))
     }
 
     fn remove_filter(&self, filter: i32) -> Result<(), RemoveFilterError> {
-        Ok(self.proxy.filters.remove(filter)?)
+        self.channel.change(Member::Proxy(&self.proxy), |state| Ok(state.filters.remove(filter)?))
     }
 
     fn get_filter(&self, filter: i32) -> Result<Option<Filter>, GetFilterError> {
-        Ok(self.proxy.filters.get(&self.channel.shared.adapter, filter)?.map(|object| object.unchecked_narrow()))
+        let filters = &self.proxy.state.get().filters;
+        Ok(filters.get(&self.channel.shared.adapter, filter)?.map(|object| object.unchecked_narrow()))
     }
 
     fn get_all_filters(&self) -> Result<Vec<i32>, SystemException> {
-        Ok(self.proxy.filters.ids())
+        Ok(self.proxy.state.get().filters.ids())
     }
 
     fn remove_all_filters(&self) -> Result<(), SystemException> {
-        self.proxy.filters.clear();
-        Ok(())
+        self.channel.change(Member::Proxy(&self.proxy), |state| {
+            state.filters.clear();
+            Ok(())
+        })
     }
 }

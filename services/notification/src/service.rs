@@ -1,14 +1,17 @@
 //! The notification service on an ORB: its adapter, keys and options.
 
+use std::path::PathBuf;
+
 use spandrel::net::sync::Arc;
-use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, ObjectId, PoaError, WaitForCompletion};
+use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError, WaitForCompletion};
 use spandrel::services::cos_notify_channel_admin::EventChannelFactorySkeleton;
 use spandrel::services::cos_notify_filter::FilterFactorySkeleton;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
 use spandrel_delivery::{EventMemory, PeerOptions, PullReplies, Timer};
+use spandrel_store::{Administration, Service, Storage};
 
-use crate::admin_properties::AdminSettings;
 use crate::channel_servant::{FactoryServant, create_channel};
+use crate::durable::DurableStore;
 use crate::filter_bounds::FilterBounds;
 use crate::filter_factory::FilterFactory;
 use crate::filters::Filters;
@@ -16,8 +19,14 @@ use crate::keys::{FACTORY_KEY, FILTERS};
 use crate::limits::Limits;
 use crate::metrics::render;
 use crate::qos::Qos;
+use crate::records::ChannelRecord;
 use crate::registry::Registry;
+use crate::restore::{RestoreError, restore};
 use crate::shared::Shared;
+use crate::store::{Store, StoreError, StoredState, damaged};
+
+/// The name of the store's file in its folder.
+pub const STORE_FILE: &str = "notification.redb";
 
 /// The name of the adapter of all objects of the service, below the root adapter; for policies.
 pub const ADAPTER: &str = "Notification";
@@ -26,18 +35,33 @@ pub const ADAPTER: &str = "Notification";
 const NOTICES: usize = 1_000;
 
 /// The settings of a notification service.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct NotificationOptions {
+    /// The folder of the store, which must exist. Without one, all channels end with the service.
+    pub data: Option<PathBuf>,
     /// The most that the service holds.
     pub limits: Limits,
     /// The treatment of peers that fail or are slow. Pull suppliers are called by the `try_pull` operations alone.
     pub peers: PeerOptions,
+    /// The storage of the state, instead of the file in `data`. For tests of failures.
+    pub storage: Option<Storage>,
+}
+
+impl NotificationOptions {
+    /// The defaults, with a store in this folder.
+    #[must_use]
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        Self { data: Some(data.into()), ..Self::default() }
+    }
 }
 
 /// The reason why a notification service or a channel cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotificationError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The adapter could not be created, or the ORB could not listen.
     #[error("cannot serve notification channels")]
     Adapter(#[from] PoaError),
@@ -91,16 +115,56 @@ pub enum NotificationError {
 pub struct NotificationService {
     registry: Arc<Registry>,
     factory: ObjectRef,
+    /// Only with a store.
+    administration: Option<Administration>,
 }
 
 impl NotificationService {
-    /// Serves the factory of channels with the plain key [`FACTORY_KEY`].
+    /// Opens the store in the folder of the options, or creates it, and serves the factory of channels with the plain key
+    /// [`FACTORY_KEY`]. Channels, connections and events of the store are served again.
     ///
     /// # Errors
-    /// An ORB that cannot listen or has a notification service already.
+    /// A store that cannot be opened; an ORB that cannot listen or has a notification service already.
     pub fn start(orb: &Orb, options: NotificationOptions) -> Result<Self, NotificationError> {
-        let adapter = Poa::root(orb)?.create_poa(ADAPTER, None, [IdAssignmentPolicy::UserId.into()])?;
-        let NotificationOptions { limits, peers } = options;
+        let file = options.data.as_ref().map(|folder| Storage::file(folder.join(STORE_FILE)));
+        let storage = options.storage.or(file);
+        let opened = storage.clone().map(|storage| Store::open(storage, Some(orb))).transpose()?;
+        let lifespan = if opened.is_some() { LifespanPolicy::Persistent } else { LifespanPolicy::Transient };
+        let policies = [lifespan.into(), IdAssignmentPolicy::UserId.into()];
+        let adapter = Poa::root(orb)?.create_poa(ADAPTER, None, policies)?;
+        let (store, state) = match opened {
+            Some((store, state)) => {
+                let last_event = state.events.last_key_value().map_or(0, |(number, _)| *number);
+                (Some(DurableStore::start(store, last_event)), state)
+            }
+            None => (None, StoredState::default()),
+        };
+        let outcome = Self::start_with(orb, adapter, options.limits, options.peers, store.clone(), state);
+        let mut service = outcome.map_err(|error| {
+            if let Some(store) = &store {
+                store.stop();
+            }
+            match (error, storage) {
+                (RestoreError::Damaged(text), Some(storage)) => NotificationError::Store(damaged(&storage, text)),
+                (RestoreError::Damaged(_), None) => SystemException::internal(0, CompletionStatus::No).into(),
+                (RestoreError::System(exception), _) => exception.into(),
+            }
+        })?;
+        if let (Some(store), Some(data)) = (store, &options.data) {
+            let begin = move || store.begin_backup();
+            service.administration = Some(Administration::serve(orb, Service::Notification, data, begin)?);
+        }
+        Ok(service)
+    }
+
+    fn start_with(
+        orb: &Orb,
+        adapter: Poa,
+        limits: Limits,
+        peers: PeerOptions,
+        store: Option<Arc<DurableStore>>,
+        state: StoredState,
+    ) -> Result<Self, RestoreError> {
         let shared = Arc::new(Shared {
             orb: orb.clone(),
             adapter,
@@ -111,16 +175,22 @@ impl NotificationService {
             notices: EventMemory::new(NOTICES),
             timer: Timer::start(),
             replies: PullReplies::start(),
-            filters: Filters::default(),
+            filters: Filters::new(store.clone(), state.last_filter),
+            peer_memory: EventMemory::new(limits.peer_octets),
+            store: store.clone(),
         });
-        let registry = Registry::new(Arc::clone(&shared));
+        let last_channel = i32::try_from(state.last_channel).unwrap_or(i32::MAX);
+        let registry = Registry::new(Arc::clone(&shared), last_channel);
         let factory = EventChannelFactorySkeleton::new(FactoryServant(Arc::clone(&registry)));
         let factory = shared.serve(&ObjectId::from(FACTORY_KEY), Arc::new(factory))?;
         orb.set_object_key_alias(FACTORY_KEY, &factory)?;
         let filters = FilterFactorySkeleton::new(FilterFactory(Arc::clone(&shared)));
         shared.serve(&ObjectId::from(FILTERS), Arc::new(filters))?;
-        shared.adapter.the_poa_manager().activate()?;
-        Ok(Self { registry, factory })
+        if let Some(store) = &store {
+            restore(&registry, store, state)?;
+        }
+        shared.adapter.the_poa_manager().activate().map_err(SystemException::from)?;
+        Ok(Self { registry, factory, administration: None })
     }
 
     /// The reference to the factory, as clients resolve it.
@@ -129,12 +199,24 @@ impl NotificationService {
         &self.factory
     }
 
-    /// Creates a channel with the default properties.
+    /// The channel with this name, which is created if it does not exist. It is not in the naming service.
+    ///
+    /// A channel with persistent connections and events is found again after a restart.
     ///
     /// # Errors
-    /// IMP_LIMIT for a channel beyond the bound.
-    pub fn create_channel(&self) -> Result<ObjectRef, NotificationError> {
-        Ok(create_channel(&self.registry, Qos::default(), AdminSettings::default())?.0)
+    /// IMP_LIMIT for a channel beyond the bound; NO_PERMISSION for a persistent one without a store; PERSIST_STORE if the store
+    /// cannot be written.
+    pub fn channel(&self, name: &str, is_persistent: bool) -> Result<ObjectRef, NotificationError> {
+        if let Some(channel) = self.registry.all().into_iter().find(|channel| channel.name == name) {
+            return Ok(channel.reference(None)?);
+        }
+        let qos = if is_persistent { Qos::persistent() } else { Qos::default() };
+        if is_persistent && self.registry.shared.store.is_none() {
+            let exception = SystemException::no_permission(0, CompletionStatus::No);
+            return Err(exception.with_detail("the service has no store for a persistent channel").into());
+        }
+        let record = ChannelRecord { qos, name: name.to_owned(), ..ChannelRecord::default() };
+        Ok(create_channel(&self.registry, record)?.0)
     }
 
     /// The number of channels.
@@ -155,12 +237,17 @@ impl NotificationService {
         move || render(&registry)
     }
 
-    /// Ends the service after its running requests. Channels and events end with it.
+    /// Ends the service after its running requests. Persistent channels, connections and events are served again at the next
+    /// start, the others end.
     ///
     /// # Errors
     /// Those of the adapter's destruction.
-    pub fn stop(self) -> Result<(), NotificationError> {
+    pub fn stop(mut self) -> Result<(), NotificationError> {
+        drop(self.administration.take());
         let shared = &self.registry.shared;
+        if let Some(store) = &shared.store {
+            store.freeze();
+        }
         shared.orb.remove_object_key_alias(FACTORY_KEY);
         for channel in self.registry.all() {
             channel.halt();
@@ -171,6 +258,14 @@ impl NotificationService {
             // An ORB that was shut down has destroyed it.
             Err(PoaError::System(exception)) if exception.completed() == CompletionStatus::No => Err(exception.into()),
             ended => Ok(ended?),
+        }
+    }
+}
+
+impl Drop for NotificationService {
+    fn drop(&mut self) {
+        if let Some(store) = &self.registry.shared.store {
+            store.stop();
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The parts that all channels of a service share.
 
+use std::sync::Weak;
+
 use spandrel::net::sync::Arc;
 use spandrel::poa::ObjectId;
 use spandrel::server::{DeferredReply, Servant};
@@ -13,10 +15,13 @@ use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
 use spandrel_delivery::{Event, EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
 
+use crate::durable::DurableStore;
 use crate::filter_bounds::FilterBounds;
 use crate::filters::Filters;
 use crate::limits::Limits;
 use crate::notification::Notification;
+use crate::proxy::Proxy;
+use crate::qos::Reliability;
 
 /// The ORB, bounds and memory of a service.
 #[derive(Debug)]
@@ -32,6 +37,9 @@ pub(crate) struct Shared {
     pub(crate) timer: Timer,
     pub(crate) replies: PullReplies<PullReply>,
     pub(crate) filters: Filters,
+    /// The references of connected peers.
+    pub(crate) peer_memory: Arc<EventMemory>,
+    pub(crate) store: Option<Arc<DurableStore>>,
 }
 
 impl Shared {
@@ -39,6 +47,11 @@ impl Shared {
     pub(crate) fn serve(&self, id: &ObjectId, servant: Arc<dyn Servant>) -> Result<ObjectRef, SystemException> {
         self.adapter.activate_object_with_id(id, servant)?;
         Ok(self.adapter.id_to_reference(id)?)
+    }
+
+    /// The reliability that channels can have.
+    pub(crate) fn reliability(&self) -> Reliability {
+        if self.store.is_some() { Reliability::Persistent } else { Reliability::BestEffort }
     }
 
     /// Tells an object of event types that are subscribed to, and waits for no reply.
@@ -72,9 +85,17 @@ impl Shared {
     }
 }
 
-/// The reply to a pull that waits for events, in the form of its proxy.
+/// The reply to a pull that waits for events.
 #[derive(Debug)]
-pub(crate) enum PullReply {
+pub(crate) struct PullReply {
+    pub(crate) reply: ReplyForm,
+    /// The proxy, whose queue has the reply.
+    pub(crate) proxy: Weak<Proxy>,
+}
+
+/// A deferred reply in the form of its proxy.
+#[derive(Debug)]
+pub(crate) enum ReplyForm {
     Any(DeferredReply<Any, PullError>),
     Structured(DeferredReply<StructuredEvent, PullStructuredEventError>),
     /// With the most events of the batch.
@@ -99,34 +120,37 @@ impl WaitingPull for PullReply {
     type Value = Notification;
 
     fn is_cancelled(&self) -> bool {
-        match self {
-            Self::Any(reply) => reply.cancellation().is_cancelled(),
-            Self::Structured(reply) => reply.cancellation().is_cancelled(),
-            Self::Sequence(reply, _) => reply.cancellation().is_cancelled(),
+        match &self.reply {
+            ReplyForm::Any(reply) => reply.cancellation().is_cancelled(),
+            ReplyForm::Structured(reply) => reply.cancellation().is_cancelled(),
+            ReplyForm::Sequence(reply, _) => reply.cancellation().is_cancelled(),
         }
     }
 
     fn how_many(&self) -> usize {
-        match self {
-            Self::Any(_) | Self::Structured(_) => 1,
-            Self::Sequence(_, how_many) => *how_many,
+        match &self.reply {
+            ReplyForm::Any(_) | ReplyForm::Structured(_) => 1,
+            ReplyForm::Sequence(_, how_many) => *how_many,
         }
     }
 
     fn send(self, end: PullEnd<Notification>) {
-        match self {
-            Self::Any(reply) => {
+        if let (PullEnd::Events(events), Some(proxy)) = (&end, self.proxy.upgrade()) {
+            proxy.keep_pulled(events);
+        }
+        match self.reply {
+            ReplyForm::Any(reply) => {
                 let events = outcome::<PullError>(end);
                 reply.send(
                     events.map(|events| events.first().map_or_else(Any::default, |event| event.value.content.to_any())),
                 );
             }
-            Self::Structured(reply) => {
+            ReplyForm::Structured(reply) => {
                 let events = outcome::<PullStructuredEventError>(end);
                 let first = |events: Vec<Arc<Event<Notification>>>| structured(&events).pop().unwrap_or_default();
                 reply.send(events.map(first));
             }
-            Self::Sequence(reply, _) => {
+            ReplyForm::Sequence(reply, _) => {
                 reply.send(outcome::<PullStructuredEventsError>(end).map(|events| structured(&events)));
             }
         }

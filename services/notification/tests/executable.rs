@@ -14,7 +14,7 @@ use spandrel_test_support::{ChildProcess, check_output_errors, free_port};
 
 use crate::support::{event, pulled, pulling, supplier};
 
-fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-notification"));
     command.env_remove("SPANDREL_LOG");
     command
@@ -22,8 +22,13 @@ fn command() -> Command {
 
 /// Starts the service, and returns it with its address.
 fn start(folder: &Path, words: &[&str]) -> (ChildProcess, String) {
+    start_at(folder, 0, words)
+}
+
+/// As `start`, at a port.
+pub(crate) fn start_at(folder: &Path, port: u16, words: &[&str]) -> (ChildProcess, String) {
     let mut command = command();
-    command.args(["--listen", "iiop://127.0.0.1:0", "--data"]).arg(folder).args(words);
+    command.args(["--listen", &format!("iiop://127.0.0.1:{port}"), "--data"]).arg(folder).args(words);
     let mut child = ChildProcess::start(command.stdout(Stdio::piped()));
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");

@@ -19,7 +19,7 @@ fn require_imp_limit(exception: &SystemException, bound: &str) {
 }
 
 fn with(limits: Limits) -> Served {
-    Served::with(NotificationOptions { limits, peers: patient() })
+    Served::with(NotificationOptions { limits, peers: patient(), ..NotificationOptions::default() })
 }
 
 #[test]

@@ -4,6 +4,8 @@ mod channels;
 mod executable;
 mod filters;
 mod hostile;
+mod killed;
 mod omni_orb;
+mod persistence;
 mod qualities;
 mod support;

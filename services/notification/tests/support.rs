@@ -18,7 +18,7 @@ use spandrel::services::cos_notify_comm::{
     StructuredPushConsumerSkeleton,
 };
 use spandrel::services::cos_notify_filter::{ConstraintExp, Filter};
-use spandrel::types::{Any, Interface as _};
+use spandrel::types::{Any, Interface};
 use spandrel::{Endpoint, Orb, Poa, SystemException};
 use spandrel_notification::{NotificationOptions, NotificationService, PeerOptions};
 use spandrel_test_support::wait_until;
@@ -36,7 +36,12 @@ impl Served {
     }
 
     pub(crate) fn with(options: NotificationOptions) -> Self {
-        let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+        Self::at(0, options)
+    }
+
+    /// At a port, so that references are valid after a restart.
+    pub(crate) fn at(port: u16, options: NotificationOptions) -> Self {
+        let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", port)).build().unwrap();
         let client = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
         let service = NotificationService::start(&orb, options).unwrap();
         Self { client, service: Some(service), orb }
@@ -87,6 +92,11 @@ impl Served {
         (recorder, object.unchecked_narrow(), proxy.as_object().narrow().unwrap())
     }
 
+    /// The object of a service before, as the client of this one has it.
+    pub(crate) fn again<T: Interface>(&self, object: &T) -> T {
+        self.client.string_to_object(&object.as_object().to_string()).unwrap().narrow().unwrap()
+    }
+
     /// A filter with these constraints, for all event types.
     pub(crate) fn filter(&self, channel: &EventChannel, constraints: &[&str]) -> Filter {
         let filter = channel.default_filter_factory().unwrap().unwrap().create_filter("EXTENDED_TCL").unwrap().unwrap();
@@ -94,6 +104,11 @@ impl Served {
         filter.add_constraints(&constraints).unwrap();
         filter
     }
+}
+
+/// The properties of a channel that outlives the process, with its events.
+pub(crate) fn persistent() -> [Property; 2] {
+    [short("EventReliability", 1), short("ConnectionReliability", 1)]
 }
 
 impl Drop for Served {

@@ -18,11 +18,20 @@ pub enum Service {
     Event,
     /// The trading service, service types and offers.
     Trading,
+    /// The notification service, channels, connections, filters and events.
+    Notification,
 }
 
 impl Service {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Naming, Self::Repository, Self::Activator, Self::Property, Self::Event, Self::Trading];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Naming,
+        Self::Repository,
+        Self::Activator,
+        Self::Property,
+        Self::Event,
+        Self::Trading,
+        Self::Notification,
+    ];
 
     /// Its name in headers and commands: `spandrel NAME`.
     #[must_use]
@@ -34,6 +43,7 @@ impl Service {
             Self::Property => "property",
             Self::Event => "event",
             Self::Trading => "trading",
+            Self::Notification => "notification",
         }
     }
 
@@ -47,6 +57,7 @@ impl Service {
             Self::Property => "PropertyStore",
             Self::Event => "EventStore",
             Self::Trading => "TradingStore",
+            Self::Notification => "NotificationStore",
         }
     }
 
@@ -60,6 +71,7 @@ impl Service {
             Self::Property => "PropertySetFactory",
             Self::Event => "omniEvents",
             Self::Trading => "TradingService",
+            Self::Notification => "NotificationService",
         }
     }
 
@@ -72,6 +84,7 @@ impl Service {
             Self::Property => &["properties", "sets", "settings"],
             Self::Event => &["channels", "connections", "settings"],
             Self::Trading => &["offers", "settings", "types"],
+            Self::Notification => &["admins", "channels", "events", "filters", "proxies", "settings", "targets"],
         }
     }
 }
@@ -85,6 +98,7 @@ impl fmt::Display for Service {
             Self::Property => "the property service",
             Self::Event => "the event service",
             Self::Trading => "the trading service",
+            Self::Notification => "the notification service",
         })
     }
 }

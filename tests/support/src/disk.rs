@@ -22,6 +22,7 @@ struct State {
     /// The changes since the last synchronization of their file.
     pending: Vec<(usize, Change)>,
     changes: usize,
+    synchronizations: usize,
     /// The number of changes after which operations fail.
     fails_after: Option<usize>,
     /// The number of operations that fail then; `None` for all.
@@ -70,6 +71,11 @@ impl Disk {
     /// The number of changes of both files so far.
     pub fn changes(&self) -> usize {
         self.state.lock().unwrap().changes
+    }
+
+    /// The number of synchronizations of both files so far.
+    pub fn synchronizations(&self) -> usize {
+        self.state.lock().unwrap().synchronizations
     }
 
     /// Lets the power fail at the change after this number of changes.
@@ -208,6 +214,7 @@ impl StorageBackend for Disk {
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.state.lock().unwrap();
         state.fail()?;
+        state.synchronizations += 1;
         let State { files, pending, .. } = &mut *state;
         let synced = &mut files[self.file].synced;
         pending.extract_if(.., |(file, _)| *file == self.file).for_each(|(_, change)| change.apply(synced));

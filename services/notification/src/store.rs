@@ -1,0 +1,327 @@
+//! Channels, connections, filters and events on disk.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+use spandrel::Orb;
+use spandrel::cdr::{CdrError, OctetForm, from_octets};
+use spandrel_cdr::Decode;
+use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
+
+use crate::encoding::form;
+use crate::kind::Side;
+use crate::records::{AdminRecord, ChannelRecord, EventRecord, FilterRecord, ProxyRecord};
+
+const CHANNELS: TableDefinition<'_, i32, &[u8]> = TableDefinition::new("channels");
+/// By the ids of channel and administrator; the flag is that of consumers.
+const ADMINS: TableDefinition<'_, (i32, bool, i32), &[u8]> = TableDefinition::new("admins");
+/// By the ids of channel and proxy.
+const PROXIES: TableDefinition<'_, (i32, i32), &[u8]> = TableDefinition::new("proxies");
+const FILTERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("filters");
+const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events");
+/// The consumers that have not yet got an event: the ids of channel and proxy, the number of the event. Its priority and the
+/// end of its life for this consumer.
+const TARGETS: TableDefinition<'_, (i32, i32, u64), (i16, u64)> = TableDefinition::new("targets");
+/// The numbers up to which ids may be in use: `channels`, `filters`.
+const SETTINGS: TableDefinition<'_, &str, u64> = TableDefinition::new("settings");
+/// The memory for pages, in octets. All records are read once, at the start.
+const CACHE: usize = 16 << 20;
+
+static LAYOUT: Layout = Layout { service: Service::Notification, version: 1, create, convert, copy };
+
+fn create(transaction: &WriteTransaction) -> Result<(), redb::Error> {
+    transaction.open_table(CHANNELS)?;
+    transaction.open_table(ADMINS)?;
+    transaction.open_table(PROXIES)?;
+    transaction.open_table(FILTERS)?;
+    transaction.open_table(EVENTS)?;
+    transaction.open_table(TARGETS)?;
+    transaction.open_table(SETTINGS)?;
+    Ok(())
+}
+
+fn convert(_: &WriteTransaction, _: &Storage) -> Result<(), OpenCause> {
+    Err(OpenCause::NoStore("it has no header".to_owned()))
+}
+
+fn copy(reading: &ReadTransaction, copy: &WriteTransaction) -> Result<(), redb::Error> {
+    copy_table(CHANNELS, reading, copy)?;
+    copy_table(ADMINS, reading, copy)?;
+    copy_table(PROXIES, reading, copy)?;
+    copy_table(FILTERS, reading, copy)?;
+    copy_table(EVENTS, reading, copy)?;
+    copy_table(TARGETS, reading, copy)?;
+    copy_table(SETTINGS, reading, copy)
+}
+
+/// The reason why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file cannot be opened, is damaged, or is that of another service.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The file cannot be read.
+    #[error(transparent)]
+    File(#[from] StoreFileError),
+}
+
+/// The failure of a write.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum StoreFailure {
+    /// The file is as it was before.
+    #[error("{0}")]
+    Unchanged(String),
+    /// The change may be in the file.
+    #[error("{0}")]
+    Uncertain(String),
+}
+
+impl From<StoreFileError> for StoreFailure {
+    fn from(error: StoreFileError) -> Self {
+        let text = error.to_string();
+        match error {
+            StoreFileError::Uncertain { .. } => Self::Uncertain(text),
+            _ => Self::Unchanged(text),
+        }
+    }
+}
+
+/// The ids of channel and proxy, and the number of the event.
+pub(crate) type TargetKey = (i32, i32, u64);
+
+/// The priority of an event for a consumer, and the end of its life in microseconds since 1970; zero is none.
+pub(crate) type TargetLifetime = (i16, u64);
+
+/// The change of a record; without contents it is removed.
+#[derive(Debug)]
+pub(crate) enum Edit {
+    Channel(i32, Vec<u8>),
+    /// Removes a channel with its administrators and proxies.
+    NoChannel(i32),
+    Admin((i32, Side, i32), Option<Vec<u8>>),
+    Proxy((i32, i32), Option<Vec<u8>>),
+    Filter(u64, Option<Vec<u8>>),
+    Event(u64, Option<Vec<u8>>),
+    Target(TargetKey, Option<TargetLifetime>),
+    Setting(&'static str, u64),
+}
+
+impl Edit {
+    fn apply(&self, writing: &WriteTransaction) -> Result<(), redb::Error> {
+        match self {
+            Self::Channel(id, record) => _ = writing.open_table(CHANNELS)?.insert(id, &**record)?,
+            Self::NoChannel(id) => {
+                writing.open_table(CHANNELS)?.remove(id)?;
+                let admins = (*id, false, i32::MIN)..=(*id, true, i32::MAX);
+                writing.open_table(ADMINS)?.retain_in(admins, |_, _| false)?;
+                writing.open_table(PROXIES)?.retain_in((*id, i32::MIN)..=(*id, i32::MAX), |_, _| false)?;
+            }
+            Self::Admin((channel, side, id), record) => {
+                let key = (*channel, *side == Side::Consumers, *id);
+                let mut table = writing.open_table(ADMINS)?;
+                match record {
+                    Some(record) => _ = table.insert(key, &**record)?,
+                    None => _ = table.remove(key)?,
+                }
+            }
+            Self::Proxy(key, record) => {
+                let mut table = writing.open_table(PROXIES)?;
+                match record {
+                    Some(record) => _ = table.insert(key, &**record)?,
+                    None => _ = table.remove(key)?,
+                }
+            }
+            Self::Filter(number, record) => {
+                let mut table = writing.open_table(FILTERS)?;
+                match record {
+                    Some(record) => _ = table.insert(number, &**record)?,
+                    None => _ = table.remove(number)?,
+                }
+            }
+            Self::Event(number, record) => {
+                let mut table = writing.open_table(EVENTS)?;
+                match record {
+                    Some(record) => _ = table.insert(number, &**record)?,
+                    None => _ = table.remove(number)?,
+                }
+            }
+            Self::Target(key, lifetime) => {
+                let mut table = writing.open_table(TARGETS)?;
+                match lifetime {
+                    Some(lifetime) => _ = table.insert(key, lifetime)?,
+                    None => _ = table.remove(key)?,
+                }
+            }
+            Self::Setting(name, number) => _ = writing.open_table(SETTINGS)?.insert(*name, number)?,
+        }
+        Ok(())
+    }
+}
+
+/// A channel of a store that was opened.
+#[derive(Debug)]
+pub(crate) struct StoredChannel {
+    pub(crate) record: ChannelRecord,
+    pub(crate) admins: Vec<((Side, i32), AdminRecord)>,
+    pub(crate) proxies: BTreeMap<i32, ProxyRecord>,
+}
+
+/// The contents of a store that was opened.
+#[derive(Debug, Default)]
+pub(crate) struct StoredState {
+    pub(crate) channels: BTreeMap<i32, StoredChannel>,
+    pub(crate) filters: BTreeMap<u64, FilterRecord>,
+    pub(crate) events: BTreeMap<u64, EventRecord>,
+    pub(crate) targets: Vec<(TargetKey, TargetLifetime)>,
+    /// The numbers up to which ids may be in use.
+    pub(crate) last_channel: u64,
+    pub(crate) last_filter: u64,
+}
+
+/// The database file of a service.
+#[derive(Debug)]
+pub(crate) struct Store(StoreFile);
+
+/// The records of the tables, undecoded.
+#[derive(Default)]
+struct Records {
+    channels: Vec<(i32, Vec<u8>)>,
+    admins: Vec<((i32, bool, i32), Vec<u8>)>,
+    proxies: Vec<((i32, i32), Vec<u8>)>,
+    filters: Vec<(u64, Vec<u8>)>,
+    events: Vec<(u64, Vec<u8>)>,
+    targets: Vec<(TargetKey, TargetLifetime)>,
+    last_channel: u64,
+    last_filter: u64,
+}
+
+impl Records {
+    fn read(reading: &ReadTransaction) -> Result<Self, redb::Error> {
+        let mut records = Self::default();
+        for record in reading.open_table(CHANNELS)?.iter()? {
+            let (key, octets) = record?;
+            records.channels.push((key.value(), octets.value().to_vec()));
+        }
+        for record in reading.open_table(ADMINS)?.iter()? {
+            let (key, octets) = record?;
+            records.admins.push((key.value(), octets.value().to_vec()));
+        }
+        for record in reading.open_table(PROXIES)?.iter()? {
+            let (key, octets) = record?;
+            records.proxies.push((key.value(), octets.value().to_vec()));
+        }
+        for record in reading.open_table(FILTERS)?.iter()? {
+            let (key, octets) = record?;
+            records.filters.push((key.value(), octets.value().to_vec()));
+        }
+        for record in reading.open_table(EVENTS)?.iter()? {
+            let (key, octets) = record?;
+            records.events.push((key.value(), octets.value().to_vec()));
+        }
+        for record in reading.open_table(TARGETS)?.iter()? {
+            let (key, lifetime) = record?;
+            records.targets.push((key.value(), lifetime.value()));
+        }
+        let settings = reading.open_table(SETTINGS)?;
+        let setting = |name| Ok::<_, redb::Error>(settings.get(name)?.map_or(0, |number| number.value()));
+        (records.last_channel, records.last_filter) = (setting("channels")?, setting("filters")?);
+        Ok(records)
+    }
+
+    /// # Errors
+    /// The description of a record that is damaged.
+    fn decode(self, form: &OctetForm<'_>) -> Result<StoredState, String> {
+        fn record<T: Decode>(octets: &[u8], form: &OctetForm<'_>, name: String) -> Result<T, String> {
+            from_octets(octets, form).map_err(|error: CdrError| format!("{name}: {error}"))
+        }
+        let mut state =
+            StoredState { last_channel: self.last_channel, last_filter: self.last_filter, ..StoredState::default() };
+        for (id, octets) in self.channels {
+            let channel = ChannelRecord::from_fields(record(&octets, form, format!("channel {id}"))?)
+                .ok_or_else(|| format!("channel {id}: wrong properties"))?;
+            state.channels.insert(id, StoredChannel { record: channel, admins: Vec::new(), proxies: BTreeMap::new() });
+        }
+        for (number, octets) in self.filters {
+            state.filters.insert(number, record(&octets, form, format!("filter {number}"))?);
+        }
+        for ((channel, is_of_consumers, id), octets) in self.admins {
+            let name = || format!("administrator {id} of channel {channel}");
+            let admin = AdminRecord::from_fields(record(&octets, form, name())?).ok_or_else(name)?;
+            let owner = state.channels.get_mut(&channel).ok_or_else(name)?;
+            let side = if is_of_consumers { Side::Consumers } else { Side::Suppliers };
+            owner.admins.push(((side, id), admin));
+        }
+        for ((channel, id), octets) in self.proxies {
+            let name = || format!("proxy {id} of channel {channel}");
+            let proxy = ProxyRecord::from_fields(record(&octets, form, name())?).ok_or_else(name)?;
+            let owner = state.channels.get_mut(&channel).ok_or_else(name)?;
+            owner.proxies.insert(id, proxy);
+        }
+        for (number, octets) in self.events {
+            state.events.insert(number, record(&octets, form, format!("event {number}"))?);
+        }
+        state.targets = self.targets;
+        Ok(state)
+    }
+}
+
+impl Store {
+    /// Opens the file, or creates it, and reads its contents. References are those of the ORB; without one, they are only
+    /// verified.
+    pub(crate) fn open(storage: Storage, orb: Option<&Orb>) -> Result<(Self, StoredState), StoreError> {
+        let mut file = StoreFile::open(storage, &LAYOUT, CACHE)?;
+        let records = file.read(Records::read)?;
+        let form = match orb {
+            Some(orb) => form().binder(orb),
+            None => form(),
+        };
+        let damaged = |text: String| file.storage().error(OpenCause::Contents(text));
+        let state = records.decode(&form).map_err(damaged)?;
+        Ok((Self(file), state))
+    }
+
+    /// Writes edits in their order. They are durable when this returns.
+    pub(crate) fn write<'e>(&mut self, edits: impl Iterator<Item = &'e Edit> + Clone) -> Result<(), StoreFailure> {
+        Ok(self.0.change(|writing| edits.clone().try_for_each(|edit| edit.apply(writing)))?)
+    }
+
+    /// Begins a copy of the state in the file.
+    pub(crate) fn begin_backup(&mut self) -> Result<Backup, StoreFileError> {
+        self.0.begin_backup()
+    }
+}
+
+/// The error of records of a storage that do not belong together.
+pub(crate) fn damaged(storage: &Storage, text: String) -> StoreError {
+    storage.error(OpenCause::Contents(text)).into()
+}
+
+/// The numbers of objects in a store.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct StoreCounts {
+    /// The channels whose connections are persistent.
+    pub channels: usize,
+    /// Their persistent connections.
+    pub connections: usize,
+    /// The filters that they use.
+    pub filters: usize,
+    /// The events that a consumer has not yet got.
+    pub events: usize,
+}
+
+/// Verifies the store in a file, which is only read, as a service that does not run left it.
+///
+/// # Errors
+/// A file that cannot be read, is in use, is damaged, or is the store of another service or version.
+pub fn check_store(file: &Path) -> Result<StoreCounts, StoreError> {
+    let (_, state) = Store::open(Storage::read_only(file), None)?;
+    Ok(StoreCounts {
+        channels: state.channels.len(),
+        connections: state.channels.values().map(|channel| channel.proxies.len()).sum(),
+        filters: state.filters.len(),
+        events: state.events.len(),
+    })
+}
