@@ -1,6 +1,6 @@
 //! The bulk connection over any of its transports.
 
-use std::{fs::File, io, net::IpAddr, ops::Range, time::Duration};
+use std::{fmt, fs::File, io, net::IpAddr, ops::Range, time::Duration};
 
 #[cfg(unix)]
 use spandrel_ipc::unix;
@@ -20,6 +20,18 @@ pub enum Route {
     PassedFile,
     /// Calls over the GIOP connection.
     Calls,
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "TCP",
+            Self::Tls => "TLS",
+            Self::Unix => "UNIX-domain socket",
+            Self::PassedFile => "passed file",
+            Self::Calls => "calls",
+        })
+    }
 }
 
 /// A stream in non-blocking mode.

@@ -4,7 +4,10 @@ use std::{fmt, io, time::Duration};
 
 use spandrel_orb::SystemException;
 
-use crate::{bulk::FailureCode, wire::WireError};
+use crate::{
+    bulk::FailureCode,
+    wire::{ErrorCode, WireError},
+};
 
 /// A party of a transfer, as this side sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,9 +99,13 @@ pub enum BulkError {
 spandrel_error::debug_as_report!(BulkError);
 
 impl BulkError {
-    /// Whether a new connection can go on where this one ended.
+    /// Whether a new connection can go on where this one ended: it broke, or the peer has too many connections now.
     #[must_use]
     pub fn is_resumable(&self) -> bool {
-        matches!(self, Self::Broken { .. })
+        match self {
+            Self::Broken { .. } => true,
+            Self::GaveUp { code, .. } => *code == ErrorCode::Busy as u16,
+            _ => false,
+        }
     }
 }

@@ -10,6 +10,9 @@ pub struct BulkLimits {
     /// The most bulk connections at a time, each with a thread (default 64). Beyond it the oldest one without a greeting
     /// makes room for a new one.
     pub connections: usize,
+    /// The most bulk connections of one party (default 16), known by its certificate, its user on this machine, or its
+    /// address (of IPv6 its first 64 bits). The party is told to come later with more, so that others get a connection.
+    pub connections_per_party: usize,
     /// The time for a TLS handshake and the greeting of a connection (default 10 s).
     pub greeting: Duration,
     /// The longest time without progress in a connection (default 30 s).
@@ -27,6 +30,7 @@ impl Default for BulkLimits {
         Self {
             offers: 1024,
             connections: 64,
+            connections_per_party: 16,
             greeting: Duration::from_secs(10),
             idle: Duration::from_secs(30),
             total: Duration::from_secs(3600),

@@ -104,6 +104,35 @@ impl PeerBinding {
     }
 }
 
+/// A party to which bulk connections are charged.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ChargedParty {
+    Certificate(Vec<u8>),
+    /// A user of this machine, by UNIX-domain sockets; `None` where the system does not tell.
+    User(Option<u32>),
+    /// An address. Of IPv6 the first 64 bits, since one machine has all addresses that begin with them.
+    Network(IpAddr),
+}
+
+impl ChargedParty {
+    /// The peer of a connection.
+    pub(crate) fn of_peer(peer: &ChannelPeer) -> Self {
+        match peer {
+            ChannelPeer::Tls(_, Some(certificate)) => Self::Certificate(certificate.clone()),
+            ChannelPeer::Tls(ip, None) | ChannelPeer::Tcp(ip) => Self::at(*ip),
+            ChannelPeer::Unix(user) => Self::User(*user),
+        }
+    }
+
+    /// The party at an address.
+    pub(crate) fn at(ip: IpAddr) -> Self {
+        Self::Network(match ip.to_canonical() {
+            IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+            address => address,
+        })
+    }
+}
+
 impl Scope {
     fn at(ip: IpAddr) -> Self {
         if is_own_host(ip) { Self::OwnHost } else { Self::Host(ip) }
@@ -188,5 +217,20 @@ mod tests {
         assert!(PeerBinding::default().is_caller(&far));
         let clear = PeerBinding { certificate: None, ..certified.clone() };
         assert!(!clear.is_caller(&near), "its requests come over TLS");
+    }
+
+    #[test]
+    fn connections_are_charged_to_a_certificate_a_user_or_a_network() {
+        let charged = |peer| ChargedParty::of_peer(&peer);
+        let tcp = |text| charged(ChannelPeer::Tcp(ip(text)));
+        assert_eq!(tcp("2001:db8::1"), tcp("2001:db8::ffff:1"));
+        assert_ne!(tcp("2001:db8::1"), tcp("2001:db8:0:1::1"));
+        assert_eq!(tcp("::ffff:203.0.113.5"), tcp("203.0.113.5"));
+        assert_ne!(tcp("203.0.113.5"), tcp("203.0.113.6"));
+        assert_eq!(charged(ChannelPeer::Tls(ip("203.0.113.5"), None)), tcp("203.0.113.5"));
+        let certified = |at, octet| charged(ChannelPeer::Tls(ip(at), Some(vec![octet])));
+        assert_eq!(certified("203.0.113.5", 1), certified("203.0.113.6", 1));
+        assert_ne!(certified("203.0.113.5", 1), certified("203.0.113.5", 2));
+        assert_ne!(charged(ChannelPeer::Unix(Some(1))), charged(ChannelPeer::Unix(Some(2))));
     }
 }

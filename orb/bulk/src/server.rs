@@ -19,7 +19,7 @@ use crate::{
     error::{BulkError, Party},
     flow::{Conversation, Outcome, Pace, Reception},
     limits::BulkLimits,
-    peer::{OfferedTo, PeerBinding, address_for_caller},
+    peer::{ChargedParty, OfferedTo, PeerBinding, address_for_caller},
     sink::Sink,
     source::Source,
     stream_end::{Offering, Servant},
@@ -44,6 +44,8 @@ pub struct BulkStatistics {
     /// Connections that were closed because of the limit: new ones, or the oldest without a greeting in favour of a new
     /// one.
     pub refused_connections: u64,
+    /// Connections of parties that had [`BulkLimits::connections_per_party`] already.
+    pub refused_parties: u64,
     /// Transfers that were offered.
     pub offered: u64,
 }
@@ -54,6 +56,7 @@ struct Counters {
     refused_tokens: AtomicU64,
     bad_greetings: AtomicU64,
     refused_connections: AtomicU64,
+    refused_parties: AtomicU64,
     offered: AtomicU64,
 }
 
@@ -218,6 +221,8 @@ struct Inner {
 #[derive(Default)]
 struct Connections {
     count: usize,
+    /// Those that transfer, by the parties to which they are charged.
+    charged: HashMap<ChargedParty, usize>,
     /// Those whose greeting has not come, by number, the oldest first.
     ungreeted: VecDeque<(u64, Arc<Channel>)>,
     next: u64,
@@ -306,13 +311,15 @@ impl BulkServer {
     /// The counters of this side.
     #[must_use]
     pub fn statistics(&self) -> BulkStatistics {
-        let Counters { accepted, refused_tokens, bad_greetings, refused_connections, offered } = &self.inner.counters;
+        let Counters { accepted, refused_tokens, bad_greetings, refused_connections, refused_parties, offered } =
+            &self.inner.counters;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         BulkStatistics {
             accepted: load(accepted),
             refused_tokens: load(refused_tokens),
             bad_greetings: load(bad_greetings),
             refused_connections: load(refused_connections),
+            refused_parties: load(refused_parties),
             offered: load(offered),
         }
     }
@@ -383,15 +390,15 @@ impl Inner {
     fn start(self: Arc<Self>, channel: Channel) {
         self.counters.accepted.fetch_add(1, Ordering::Relaxed);
         let Ok(channel) = channel.prepared().map(Arc::new) else { return };
-        let Some(slot) = self.admit() else { return };
+        let Some(mut slot) = self.admit() else { return };
         let number = {
-            let mut connections = slot.0.connections.lock();
+            let mut connections = self.connections.lock();
             let number = connections.next;
             connections.next += 1;
             connections.ungreeted.push_back((number, Arc::clone(&channel)));
             number
         };
-        let serve = move || slot.0.serve(&channel, number);
+        let serve = move || Arc::clone(&slot.server).serve(&channel, number, &mut slot);
         if let Err(error) = thread::Builder::new().name("spandrel-bulk".into()).spawn(serve) {
             self.has_greeted(number);
             tracing::warn!(%error, "a bulk connection was closed, because it could get no thread");
@@ -414,7 +421,7 @@ impl Inner {
             }
         }
         connections.count += 1;
-        Some(ConnectionSlot(Arc::clone(self)))
+        Some(ConnectionSlot { server: Arc::clone(self), party: None })
     }
 
     /// Takes a connection from those without a greeting. False if it had to make room for another.
@@ -424,7 +431,7 @@ impl Inner {
         at.and_then(|at| connections.ungreeted.remove(at)).is_some()
     }
 
-    fn serve(&self, channel: &Channel, number: u64) {
+    fn serve(&self, channel: &Channel, number: u64, slot: &mut ConnectionSlot) {
         let no_stop = || None;
         let deadline = Deadline::after(self.limits.greeting);
         let pace = Pace { deadline, idle: self.limits.greeting, stop: &no_stop, progress: &|_| {} };
@@ -444,28 +451,43 @@ impl Inner {
                 return;
             }
         };
-        match self.redeem(&greeting, channel) {
-            Some(transfer) => transfer.serve(channel, greeting.offset, greeting.takes_files),
-            None => {
+        match self.redeem(&greeting, channel, slot) {
+            Ok(transfer) => transfer.serve(channel, greeting.offset, greeting.takes_files),
+            Err(ErrorCode::Busy) => conversation.refuse(ErrorCode::Busy, &self.too_many_of_party()),
+            Err(code) => {
                 self.counters.refused_tokens.fetch_add(1, Ordering::Relaxed);
-                conversation.refuse(ErrorCode::Token, "the token is unknown, used, expired, or of another peer");
+                conversation.refuse(code, "the token is unknown, used, expired, or of another peer");
             }
         }
     }
 
-    /// The transfer of a token, which is used by that. A peer to which it does not belong leaves it as it is.
-    fn redeem(&self, greeting: &Greeting, channel: &Channel) -> Option<Arc<Transfer>> {
+    /// The transfer of a token, which is used by that. A peer to which it does not belong leaves it as it is, and so does
+    /// a party with too many connections.
+    fn redeem(
+        &self,
+        greeting: &Greeting,
+        channel: &Channel,
+        slot: &mut ConnectionSlot,
+    ) -> Result<Arc<Transfer>, ErrorCode> {
         self.remove_expired();
-        let peer = channel.peer().ok()?;
+        let peer = channel.peer().map_err(|_| ErrorCode::Token)?;
         let mut registry = self.registry.lock();
-        let number = *registry.tokens.get(&greeting.token)?;
-        let transfer = &registry.transfers.get(&number)?.transfer;
+        let number = *registry.tokens.get(&greeting.token).ok_or(ErrorCode::Token)?;
+        let transfer = &registry.transfers.get(&number).ok_or(ErrorCode::Token)?.transfer;
         if !transfer.binding.admits(&peer) || transfer.peer_role() != greeting.role {
-            return None;
+            return Err(ErrorCode::Token);
+        }
+        if !slot.charge(ChargedParty::of_peer(&peer)) {
+            return Err(ErrorCode::Busy);
         }
         let transfer = Arc::clone(transfer);
         registry.tokens.remove(&greeting.token);
-        Some(transfer)
+        Ok(transfer)
+    }
+
+    fn too_many_of_party(&self) -> String {
+        let most = self.limits.connections_per_party;
+        format!("this party has {most} bulk connections already: wait for the end of one (BulkLimits)")
     }
 
     fn enter(&self, transfer: &Arc<Transfer>, token: Token) -> Result<u64, BulkError> {
@@ -539,13 +561,17 @@ impl Offering for Inner {
     fn call(
         self: Arc<Self>,
         transfer: Arc<Transfer>,
+        party: ChargedParty,
         connect: &dyn Fn() -> io::Result<Channel>,
         token: Token,
     ) -> Result<(), Failed> {
         let unreachable = |error: io::Error| refused(FailureCode::Unreachable, &error.to_string());
-        let Some(slot) = self.admit() else {
+        let Some(mut slot) = self.admit() else {
             return Err(refused(FailureCode::Busy, "there are too many bulk connections"));
         };
+        if !slot.charge(party) {
+            return Err(refused(FailureCode::Busy, &self.too_many_of_party()));
+        }
         let channel = connect().and_then(Channel::prepared).map_err(unreachable)?;
         let run = move || {
             transfer.call(&channel, token);
@@ -556,11 +582,41 @@ impl Offering for Inner {
 }
 
 /// A place among the connections, until it is dropped.
-struct ConnectionSlot(Arc<Inner>);
+struct ConnectionSlot {
+    server: Arc<Inner>,
+    party: Option<ChargedParty>,
+}
+
+impl ConnectionSlot {
+    /// Charges the connection to a party. False if that has its share already.
+    fn charge(&mut self, party: ChargedParty) -> bool {
+        let mut connections = self.server.connections.lock();
+        let count = connections.charged.get(&party).copied().unwrap_or(0);
+        if count >= self.server.limits.connections_per_party {
+            self.server.counters.refused_parties.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        connections.charged.insert(party.clone(), count + 1);
+        drop(connections);
+        self.party = Some(party);
+        true
+    }
+}
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.0.connections.lock().count -= 1;
-        self.0.freed.notify_all();
+        {
+            let mut connections = self.server.connections.lock();
+            connections.count -= 1;
+            if let Some(party) = &self.party {
+                let left = connections.charged.get(party).map_or(0, |count| count - 1);
+                if left == 0 {
+                    connections.charged.remove(party);
+                } else {
+                    connections.charged.insert(party.clone(), left);
+                }
+            }
+        }
+        self.server.freed.notify_all();
     }
 }

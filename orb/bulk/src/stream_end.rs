@@ -11,7 +11,7 @@ use crate::{
     channel::Channel,
     endpoint::Endpoint,
     error::Party,
-    peer::{PeerBinding, caller_ip},
+    peer::{ChargedParty, PeerBinding, caller_ip},
     transfer::{Transfer, refused},
     wire,
 };
@@ -24,10 +24,11 @@ pub(crate) trait Offering: Send + Sync {
     /// Replaces the token of a transfer.
     fn renew(&self, number: u64, transfer: &Transfer) -> Result<Ticket, Failed>;
 
-    /// Runs a transfer over a connection that this side opens, in a thread of its own.
+    /// Runs a transfer over a connection that this side opens, in a thread of its own, and charges it to this party.
     fn call(
         self: Arc<Self>,
         transfer: Arc<Transfer>,
+        party: ChargedParty,
         connect: &dyn Fn() -> io::Result<Channel>,
         token: wire::Token,
     ) -> Result<(), Failed>;
@@ -86,7 +87,8 @@ impl Servant {
             }
             result
         };
-        self.server()?.call(Arc::clone(&self.transfer), &connect, wire::Token(*token))
+        let party = ChargedParty::at(caller);
+        self.server()?.call(Arc::clone(&self.transfer), party, &connect, wire::Token(*token))
     }
 }
 

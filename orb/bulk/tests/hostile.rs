@@ -257,11 +257,46 @@ fn the_number_of_connections_is_bounded() {
     assert!(matches!(&end, Ok(0)) || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
     eventually(|| parties.bulk.statistics().refused_connections == 1);
     drop(held);
-    // A client that is refused cancels its transfer: each attempt has an offer of its own.
-    eventually(|| {
+    // A client whose connection was closed has cancelled its offer.
+    let offered = || parties.download(vec![1]).0;
+    eventually(|| BulkClient::default().calls(false).resumptions(0).receive(&offered(), &mut Vec::new()).is_ok());
+}
+
+/// A party that holds connections with valid tokens, and reads none of them, leaves room for others.
+#[test]
+#[cfg(unix)]
+fn the_connections_of_one_party_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (connections_per_party, idle) = (2, Duration::from_secs(600));
+    let limits = BulkLimits { connections_per_party, idle, ..BulkLimits::default() };
+    let socket = folder.path().join("bulk");
+    let parties = parties_with(|builder| builder.tcp(inet::Addr::loopback(0)).unix(&socket).limits(limits));
+    let hold = || {
+        let (offer, transfer) = parties.download(vec![7; 64 << 20]);
+        let mut stream = connected(&offer, &greeting(&offer, Role::Receives, 0));
+        stream.read_exact(&mut [0; ANSWER_OCTETS]).unwrap();
+        (stream, transfer)
+    };
+    let mut held = vec![hold(), hold()];
+    let (offer, _) = parties.download(vec![1]);
+    assert_eq!(refusal(&mut connected(&offer, &greeting(&offer, Role::Receives, 0))), ErrorCode::Busy);
+    assert_eq!(parties.bulk.statistics().refused_parties, 1);
+
+    // Another party, a user of this machine, is not concerned.
+    let taking = BulkClient::default().calls(false).resumptions(0).takes_files(false);
+    let by = |scheme: &str| {
         let (offer, _) = parties.download(vec![1]);
-        BulkClient::default().calls(false).resumptions(0).receive(&offer, &mut Vec::new()).is_ok()
-    });
+        let at: Vec<String> = offer.at.iter().filter(|text| text.starts_with(scheme)).cloned().collect();
+        Offer { at: at.try_into().unwrap(), ..offer }
+    };
+    taking.receive(&by("unix:"), &mut Vec::new()).unwrap();
+
+    // The token is still good once a connection of its party has ended.
+    let offer = by("tcp:");
+    let error = taking.receive(&offer, &mut Vec::new()).unwrap_err();
+    assert!(error.is_resumable() && error.to_string().contains("has 2 bulk connections already"), "{error}");
+    drop(held.pop());
+    eventually(|| taking.receive(&offer, &mut Vec::new()).is_ok());
 }
 
 #[test]
