@@ -11,7 +11,7 @@ use socket2::{Domain, Socket, Type};
 use spandrel_ipc::inet::AcceptorOptions;
 use spandrel_ipc::inet::{Acceptor, Addr, Connector, KeepAlive};
 use spandrel_ipc::{Interest, wait_ready};
-use spandrel_test_support::{TEST_TIMEOUT, pattern, within_time};
+use spandrel_test_support::{TEST_TIMEOUT, in_background, pattern, within_time};
 use support::{pair, pair_over};
 
 fn loopbacks() -> Vec<Addr> {
@@ -223,7 +223,7 @@ fn a_silent_address_does_not_hold_up_the_next() {
     let silent = Acceptor::open_with(&Addr::loopback(0), &AcceptorOptions::default().backlog(0)).unwrap();
     let deaf = silent.local_addr().unwrap();
     let mut queued = Vec::new();
-    while let Ok(stream) = Connector::connect_timeout(&deaf, Duration::from_millis(50)) {
+    while let Ok(stream) = Connector::connect_timeout(&deaf, Duration::from_millis(500)) {
         queued.push(stream);
         assert!(queued.len() < 16, "the queue fills");
     }
@@ -235,23 +235,27 @@ fn a_silent_address_does_not_hold_up_the_next() {
     // The number of concurrent attempts is bounded, even if many addresses are silent.
     let to_deaf = format!(":{:04X} 02 ", deaf.port()); // in the state SYN_SENT
     let under_way = || std::fs::read_to_string("/proc/net/tcp").unwrap().matches(&to_deaf).count();
-    let (outcome_sender, outcome) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        let connector = Connector::new().timeout(Duration::from_secs(1)).stagger(Duration::from_micros(1));
-        outcome_sender.send(connector.open_any(&[deaf; 1_000]).unwrap_err().kind()).unwrap();
-    });
-    let mut most = 0;
-    let kind = loop {
-        match outcome.try_recv() {
-            Ok(kind) => break kind,
-            // The system returns the table by pages: attempts that end during one reading may stand beside their
-            // successors. The lower of two readings in succession does not have both.
-            Err(_) => most = most.max(under_way().min(under_way())),
+    let most_at_once = |time: Duration| {
+        let attempts = in_background(move || {
+            let connector = Connector::new().timeout(time).stagger(Duration::from_micros(1));
+            connector.open_any(&[deaf; 1_000]).unwrap_err().kind()
+        });
+        let mut most = 0;
+        loop {
+            match attempts.try_recv() {
+                Ok(kind) => {
+                    assert_eq!(kind, ErrorKind::TimedOut);
+                    break most;
+                }
+                // The system returns the table by pages: attempts that end during one reading may stand beside their
+                // successors. The lower of two readings in succession does not have both.
+                Err(_) => most = most.max(under_way().min(under_way())),
+            }
         }
     };
-    thread.join().unwrap();
-    assert_eq!(kind, ErrorKind::TimedOut);
-    assert!((2..=16).contains(&most), "{most} attempts at once");
+    // On a loaded machine, this thread may not run in a second.
+    let most = [1, 5, 25].into_iter().map(|seconds| most_at_once(Duration::from_secs(seconds))).find(|most| *most >= 2);
+    assert!(most.is_some_and(|most| most <= 16), "{most:?} attempts at once");
 
     let limit = Duration::from_millis(50);
     let error = Connector::new().timeout(limit).stagger(limit / 10).open_any(&[deaf, deaf]).unwrap_err();

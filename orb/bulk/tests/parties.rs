@@ -68,7 +68,8 @@ pub(crate) fn loopback() -> OfferedTo {
     OfferedTo::Host([127, 0, 0, 1].into())
 }
 
-/// Repeats the transfer while no connection is open in time: on a loaded machine, that may exceed its time limit.
+/// Repeats the transfer while no connection is open in time: on a loaded machine, that may exceed its time limit. Each
+/// attempt needs an offer of its own, since the client cancels the transfer of one that fails.
 pub(crate) fn patiently(mut transfer: impl FnMut() -> Result<Outcome, BulkError>) -> Result<Outcome, BulkError> {
     let mut result = transfer();
     wait_until("a connection", || {

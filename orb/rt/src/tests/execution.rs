@@ -10,7 +10,7 @@ use spandrel_orb::{Orb, Policy};
 use spandrel_poa::{Poa, Servant};
 use spandrel_server::{Replied, ServerCall};
 use spandrel_sync::Arc;
-use spandrel_test_support::wait_until;
+use spandrel_test_support::{TEST_TIMEOUT, wait_until};
 
 use crate::policies::{PriorityModel, PriorityModelPolicy, ThreadpoolPolicy};
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     RtPoaBuilder, RtServerOrb, Scheduling, SchedulingClass, ThreadPool, Work,
 };
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = TEST_TIMEOUT;
 
 fn priority(number: i16) -> Priority {
     Priority::new(number).unwrap()

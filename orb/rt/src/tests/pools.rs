@@ -10,12 +10,12 @@ use crate::{
 use spandrel_giop::{SystemExceptionKind, minor};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Semaphore};
-use spandrel_test_support::alone;
+use spandrel_test_support::{TEST_TIMEOUT, alone, holds_within};
 use stats_alloc::Region;
 
 use super::ALLOCATOR;
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = TEST_TIMEOUT;
 
 fn priority(number: i16) -> Priority {
     Priority::new(number).unwrap()
@@ -59,11 +59,7 @@ fn names(ends: &Receiver<(&'static str, Option<Discarded>)>, count: usize) -> Ve
 
 /// Waits until the statistics of a lane meet a condition.
 fn until(pool: &ThreadPool<BoxedJob>, condition: &str, is_met: impl Fn(&[crate::LaneStatistics]) -> bool) {
-    let start = std::time::Instant::now();
-    while !is_met(&pool.statistics()) {
-        assert!(start.elapsed() < LONG, "{condition}: {pool:?}");
-        std::thread::yield_now();
-    }
+    assert!(holds_within(LONG, || is_met(&pool.statistics())), "{condition}: {pool:?}");
 }
 
 #[test]

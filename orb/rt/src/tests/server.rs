@@ -21,7 +21,7 @@ use spandrel_poa::{Poa, PoaError, Servant};
 use spandrel_server::generated::{Facet, direct, offer};
 use spandrel_server::{Replied, ServerCall};
 use spandrel_sync::Arc;
-use spandrel_test_support::{in_background, wait_until};
+use spandrel_test_support::{TEST_TIMEOUT, in_background, wait_until};
 
 use crate::contexts::{self, PropagatedPolicy};
 use crate::policies::{
@@ -32,7 +32,7 @@ use crate::{
     PriorityTransform, RtCurrent, RtPoa, RtPoaBuilder, RtServerOrb, Scheduling, SchedulingClass,
 };
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = TEST_TIMEOUT;
 
 fn priority(number: i16) -> Priority {
     Priority::new(number).unwrap()
