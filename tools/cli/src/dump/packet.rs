@@ -38,11 +38,22 @@ mod protocol {
     pub(super) const WITHOUT_GIOP: [u8; 7] = [1, 2, 58, 59, 89, 103, 112];
 }
 
+/// Ports of tunnels over UDP (<https://www.iana.org/assignments/service-names-port-numbers>).
+mod tunnel_port {
+    pub(super) const L2TP: u16 = 1701;
+    pub(super) const GTP: u16 = 2152;
+    pub(super) const IPSEC: u16 = 4500;
+    pub(super) const VXLAN: u16 = 4789;
+    pub(super) const GENEVE: u16 = 6081;
+}
+
 /// Flags of the TCP header (RFC 9293, 3.1).
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
+/// The size of the header of UDP (RFC 768).
+const UDP_HEADER: usize = 8;
 /// The maximum number of headers of IPv6 between IP and TCP.
 const MAX_EXTENSIONS: usize = 8;
 /// The maximum number of headers before the last one of IP.
@@ -138,6 +149,8 @@ enum Layer {
     PppOverEthernet,
     Ppp,
     Gre,
+    /// UDP to the port of a tunnel.
+    Tunnel(u16),
     Ip,
 }
 
@@ -234,6 +247,10 @@ fn ip_packet(mut layer: Layer, mut octets: &[u8]) -> Result<IpPacket<'_>, Absenc
                 _ if packet.fragment.is_some() => return Ok(packet),
                 protocol::IPV4 | protocol::IPV6 => Layer::Ip,
                 protocol::GRE => Layer::Gre,
+                protocol::UDP => match u16_at(packet.payload, 2)? {
+                    port @ (tunnel_port::VXLAN | tunnel_port::GENEVE) => Layer::Tunnel(port),
+                    _ => return Ok(packet),
+                },
                 _ => return Ok(packet),
             };
             octets = packet.payload;
@@ -291,6 +308,7 @@ fn behind(layer: Layer, octets: &[u8]) -> Result<(Layer, &[u8]), Absence> {
             }
         }
         Layer::Gre => behind_gre(octets),
+        Layer::Tunnel(port) => behind_datagram(port, from(octets, UDP_HEADER)?),
         Layer::Ip => Ok((Layer::Ip, octets)),
     }
 }
@@ -355,6 +373,27 @@ fn behind_gre(octets: &[u8]) -> Result<(Layer, &[u8]), Absence> {
     match number {
         ether_type::BRIDGED => Ok((Layer::Link(Link::Ethernet), rest)),
         number => Ok((Layer::EtherType(number), rest)),
+    }
+}
+
+/// The frame in a datagram of VXLAN (RFC 7348, 5) or the packet in one of Geneve (RFC 8926, 3.4).
+fn behind_datagram(port: u16, octets: &[u8]) -> Result<(Layer, &[u8]), Absence> {
+    const HEADER: usize = 8;
+    const HAS_NETWORK: u8 = 0x08;
+    const VERSION: u8 = 0xc0;
+    const CONTROL: u8 = 0x80;
+    let [first, second] = *octets.first_chunk().ok_or(Absence::Short)?;
+    if port == tunnel_port::GENEVE {
+        // Options are counted in words. A control packet has no data.
+        return match (first & VERSION, second & CONTROL) {
+            (0, 0) => Ok((Layer::EtherType(u16_at(octets, 2)?), from(octets, HEADER + usize::from(first) * 4)?)),
+            (0, _) => Err(Absence::Irrelevant),
+            _ => Err(Omission::Tunnel("Geneve of another version").into()),
+        };
+    }
+    match first & HAS_NETWORK {
+        0 => Err(Absence::Irrelevant),
+        _ => Ok((Layer::Link(Link::Ethernet), from(octets, HEADER)?)),
     }
 }
 
@@ -429,7 +468,7 @@ fn behind_extensions<'p>(
 fn transport<'p>(packet: &IpPacket<'_>, payload: &'p [u8]) -> Result<(Segment<'p>, bool), Absence> {
     match packet.protocol {
         protocol::TCP => {}
-        protocol::UDP => return Err(datagram(from(payload, 8)?)),
+        protocol::UDP => return Err(datagram(u16_at(payload, 2)?, from(payload, UDP_HEADER)?)),
         other if protocol::WITHOUT_GIOP.contains(&other) => return Err(Absence::Irrelevant),
         other => return Err(Omission::Protocol(other).into()),
     }
@@ -450,10 +489,16 @@ fn transport<'p>(packet: &IpPacket<'_>, payload: &'p [u8]) -> Result<(Segment<'p
 }
 
 /// The content of a datagram of UDP that is left out.
-fn datagram(octets: &[u8]) -> Absence {
-    match octets.first_chunk() {
-        Some(b"MIOP") => Omission::Miop.into(),
-        Some(b"GIOP" | b"ZIOP") => Omission::Datagram.into(),
+fn datagram(port: u16, octets: &[u8]) -> Absence {
+    match (port, octets.first_chunk()) {
+        (_, Some(b"MIOP")) => Omission::Miop.into(),
+        (_, Some(b"GIOP" | b"ZIOP")) => Omission::Datagram.into(),
+        (tunnel_port::L2TP, _) => Omission::Tunnel("L2TP").into(),
+        (tunnel_port::GTP, _) => Omission::Tunnel("GTP").into(),
+        // RFC 3948, 2: key exchange begins with zeros, and an octet alone keeps the way open.
+        (tunnel_port::IPSEC, Some([0, 0, 0, 0]) | None) => Absence::Irrelevant,
+        (tunnel_port::IPSEC, _) => Omission::Tunnel("IPsec over UDP").into(),
+        (tunnel_port::VXLAN | tunnel_port::GENEVE, _) => Omission::Tunnel("VXLAN or Geneve in IP fragments").into(),
         _ => Absence::Irrelevant,
     }
 }
@@ -567,6 +612,42 @@ mod tests {
         expected_of(Link::Raw, &outer(4, &ip));
         assert_eq!(parsed(Link::Raw, &outer(50, &ip), false).1, "1 packet of IP protocol 50 (IPsec)");
         assert_eq!(parsed(Link::Other(147), &ip, false).1, "1 packet of link type 147");
+    }
+
+    #[test]
+    fn tunnels_over_udp_are_followed_or_named() {
+        let frame = packet!(PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64));
+        let udp = |port: u16, content: &[&[u8]]| {
+            let mut packet = Vec::new();
+            let builder = PacketBuilder::ipv4([10, 0, 0, 3], [10, 0, 0, 4], 64).udp(50_000, port);
+            builder.write(&mut packet, &content.concat()).unwrap();
+            packet
+        };
+        let omitted = |octets: &[u8]| parsed(Link::Raw, octets, false).1;
+        expected_of(Link::Raw, &udp(4789, &[&[8, 0, 0, 0, 0, 0, 7, 0], &frame]));
+        assert_eq!(omitted(&udp(4789, &[&[0; 8], &frame])), "", "it names no network");
+        let option = [1, 2, 0, 1, 9, 9, 9, 9];
+        expected_of(Link::Raw, &udp(6081, &[&[2, 0, 0x65, 0x58, 0, 0, 7, 0], &option, &frame]));
+        expected_of(Link::Raw, &udp(6081, &[&[0, 0, 8, 0, 0, 0, 7, 0], &frame[14..]]));
+        assert_eq!(omitted(&udp(6081, &[&[0x40, 0, 8, 0, 0, 0, 7, 0]])), "1 packet of Geneve of another version");
+        assert_eq!(omitted(&udp(6081, &[&[0, 0x80, 8, 0, 0, 0, 7, 0]])), "", "a control packet");
+        for (port, name) in [(1701, "L2TP"), (2152, "GTP"), (4500, "IPsec over UDP")] {
+            assert_eq!(omitted(&udp(port, &[&[7; 16]])), format!("1 packet of {name}"));
+        }
+        assert_eq!(omitted(&udp(4500, &[&[0; 16]])), "", "an exchange of keys");
+        assert_eq!(omitted(&udp(4500, &[&[0xff]])), "");
+        // The datagram in two fragments is joined.
+        let whole = udp(4789, &[&[8, 0, 0, 0, 0, 0, 7, 0], &frame]);
+        let mut packets = Packets::default();
+        for (range, offset) in [(20..52, 0x2000_u16), (52..whole.len(), 4)] {
+            let mut part = whole[..20].to_vec();
+            part[2..4].copy_from_slice(&((20 + range.len()) as u16).to_be_bytes());
+            part[6..8].copy_from_slice(&offset.to_be_bytes());
+            part.extend(&whole[range]);
+            assert_eq!(packets.segment(Link::Raw, &part, false), None);
+        }
+        packets.end();
+        assert_eq!(packets.omitted.to_string(), "1 packet of VXLAN or Geneve in IP fragments");
     }
 
     #[test]
