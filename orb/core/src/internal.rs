@@ -36,7 +36,7 @@ pub mod adapter_references {
 
 /// Replies that a thread holds while it serves the requests behind theirs.
 pub mod held_replies {
-    pub use crate::servant_side::held_replies::{HeldReplies, Holder, forget, record, record_for_task};
+    pub use crate::servant_side::held_replies::{HeldReplies, Holder, forget, is_recorded, record, record_for_task};
 }
 
 /// The deadline of a request, and of the calls that its servant makes.

@@ -1,12 +1,7 @@
 //! The operations during which replies to earlier requests may wait: the quick ones.
 
-use std::time::Duration;
-
 use spandrel_demux::perfect;
 use spandrel_sync::atomic::{AtomicU32, Ordering};
-
-/// The longest time of a quick operation.
-const QUICK_TIME: Duration = Duration::from_micros(50);
 
 /// The operations of a server that were quick when they were last measured, by the hash of their name. Two operations
 /// of one name are one.
@@ -31,13 +26,11 @@ impl QuickOperations {
         self.slot(operation).load(Ordering::Relaxed) == operation
     }
 
-    /// Records how long an operation has taken. Returns whether that was quick.
-    pub(crate) fn record(&self, operation: u32, took: Duration) -> bool {
-        let is_quick = took <= QUICK_TIME;
+    /// Records whether an operation was quick.
+    pub(crate) fn record(&self, operation: u32, is_quick: bool) {
         if self.contains(operation) != is_quick {
             self.slot(operation).store(if is_quick { operation } else { !operation }, Ordering::Relaxed);
         }
-        is_quick
     }
 }
 
@@ -56,12 +49,12 @@ mod tests {
     fn an_operation_is_quick_after_a_quick_call_until_a_slow_one() {
         let quick = QuickOperations::default();
         assert!((0..1024).all(|operation| !quick.contains(operation)), "none was measured");
-        quick.record(7, QUICK_TIME);
+        quick.record(7, true);
         assert!(quick.contains(7));
-        quick.record(7, QUICK_TIME + Duration::from_nanos(1));
+        quick.record(7, false);
         assert!(!quick.contains(7));
-        quick.record(7, Duration::ZERO);
-        quick.record(7 + QuickOperations::PLACES as u32, Duration::ZERO);
+        quick.record(7, true);
+        quick.record(7 + QuickOperations::PLACES as u32, true);
         assert!(!quick.contains(7), "it has to be measured again");
     }
 }

@@ -75,7 +75,8 @@ pub(crate) fn send() {
     }
 }
 
-fn is_recorded(connection: &Weak<impl HeldReplies + 'static>, holder: Holder) -> bool {
+/// Whether that is recorded for this thread.
+pub fn is_recorded(connection: &Weak<impl HeldReplies + 'static>, holder: Holder) -> bool {
     let is_it = |held: &(Weak<dyn HeldReplies>, Holder)| {
         std::ptr::addr_eq(held.0.as_ptr(), connection.as_ptr()) && held.1 == holder
     };

@@ -5,24 +5,40 @@
 //! The held replies leave
 //!
 //! - in the upcall of the last request that is in memory, with its reply;
-//! - before an upcall of an operation that is not known to be [quick](QuickOperations), 200 µs after the first of them,
-//!   and beyond 16 KiB;
+//! - before an upcall of an operation that is not known to be [quick](QuickOperations), 200 µs after the first of them
+//!   (500 µs while upcalls spawn futures), and beyond 16 KiB;
 //! - before a call that the servant makes (`held_replies` of `spandrel-orb`), a request of this side over the
 //!   connection, and CloseConnection;
 //! - when the [monitor](crate::monitor) first looks at the upcall, so that an operation which is slow for the first time
 //!   delays them by one of its intervals.
 //!
-//! [`scheduled_replies`](super::scheduled_replies) has the replies of asynchronous servants.
+//! Upcalls that spawn futures leave the replies to other threads, which hold them meanwhile. Such an upcall is quick if
+//! it takes 500 µs at most. The threads of the ORB's executor are woken once for up to 16 futures: after the upcall of
+//! the last request that is in memory, after 200 µs of upcalls, and whenever held replies leave for another reason than
+//! their number. [`scheduled_replies`](super::scheduled_replies) has the replies of asynchronous servants from then on.
 //!
 //! While replies are held, the connection is not idle, and begins no other request than the next one from memory. A
 //! connection with one call at a time has none of this: it costs a load of an atomic and a look at the length of the
 //! buffer.
 
+use std::time::Duration;
+
 use spandrel_orb::internal::held_replies::{self, HeldReplies, Holder};
 use spandrel_sync::time::Instant;
 
-use super::{ServerConnection, link::SendProgress, reply_queue::Cork};
-use crate::quick_operations::QuickOperations;
+use super::{
+    ServerConnection,
+    link::{SendProgress, TASK_HOLD_TIME},
+    reply_queue::Cork,
+};
+use crate::{quick_operations::QuickOperations, request_of_thread::Frame};
+
+/// The longest time of a quick operation.
+const QUICK_TIME: Duration = Duration::from_micros(50);
+/// The same for an operation that spawns a future: its reply is not in the hands of this thread.
+const QUICK_SPAWN_TIME: Duration = TASK_HOLD_TIME;
+/// The time after which held replies are written before a further upcall begins.
+const HOLD_TIME: Duration = Duration::from_micros(200);
 
 /// An upcall among several.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +58,7 @@ impl ServerConnection {
     #[cold]
     fn begin_one_of_several(&self, upcall: u64, operation: &str) -> PipelinedUpcall {
         let pipelined = PipelinedUpcall { operation: QuickOperations::hash(operation), begin: Instant::now() };
+        let hold_time = if self.pipeline.begin_upcall() { TASK_HOLD_TIME } else { HOLD_TIME };
         if !self.resources.quick_operations.contains(pipelined.operation) {
             self.end_pipeline();
         }
@@ -50,7 +67,9 @@ impl ServerConnection {
             if held_replies::record(&self.weak_self) {
                 self.pipeline.enter();
             }
-            self.go_on_writing(self.link.cork(pipelined.begin, || self.reader_role.word().count() == upcall));
+            let still_reads = || self.reader_role.word().count() == upcall;
+            let end_schedule = || self.pipeline.end_schedule();
+            self.go_on_writing(self.link.cork(pipelined.begin, hold_time, still_reads, end_schedule));
         }
         pipelined
     }
@@ -59,16 +78,52 @@ impl ServerConnection {
     /// request next.
     #[cold]
     pub(super) fn end_pipelined(&self, upcall: u64, pipelined: PipelinedUpcall) {
-        let is_quick = self.resources.quick_operations.record(pipelined.operation, pipelined.begin.elapsed());
+        let took = pipelined.begin.elapsed();
+        let is_quick = took <= if self.pipeline.has_spawned() { QUICK_SPAWN_TIME } else { QUICK_TIME };
+        self.resources.quick_operations.record(pipelined.operation, is_quick);
         let still_reads = self.reader_role.word().count() == upcall;
         if !(is_quick && still_reads && self.pipeline.has_further()) {
             self.end_pipeline();
+        } else if self.pipeline.is_wake_due(took) {
+            self.wake_executor();
+        }
+    }
+
+    /// Called before this thread spawns a future that answers a request of this connection. Returns whether the executor
+    /// is woken later: that is so if this thread runs one of several upcalls, and has further requests in memory.
+    pub(super) fn begin_spawn(&self) -> bool {
+        let here = std::ptr::from_ref(self).addr();
+        let is_one_of_several = self.pipeline.is_active()
+            && Frame::current().is_some_and(|frame| frame.connection == here)
+            && held_replies::is_recorded(&self.weak_self, Holder::Thread);
+        if is_one_of_several {
+            self.pipeline.record_spawned();
+        }
+        is_one_of_several && self.pipeline.has_further() && self.resources.settings.spawner.is_none()
+    }
+
+    /// Has the executor woken later for a future that this thread has spawned.
+    pub(super) fn put_off_wake(&self) {
+        self.pipeline.put_off_wake();
+        // Checked afterwards: a thread that takes over the reading first changes the word and then wakes the executor.
+        let turn = self.reader_role.word().count();
+        if Frame::current().is_none_or(|frame| frame.turn != turn) {
+            self.wake_executor();
+        }
+    }
+
+    /// Wakes the executor for the futures that were spawned without a wake-up.
+    #[inline]
+    fn wake_executor(&self) {
+        if self.pipeline.take_put_off() {
+            self.resources.pool.wake_for_tasks();
         }
     }
 
     /// Sends the replies that this thread holds, if it holds any.
     #[inline]
     pub(super) fn end_pipeline(&self) {
+        self.wake_executor();
         if held_replies::forget(&self.weak_self) {
             self.uncork();
         }
@@ -76,6 +131,7 @@ impl ServerConnection {
 
     /// Sends the replies that the thread of the long upcall holds, and holds none for the rest of that upcall.
     pub(super) fn end_holding(&self) {
+        self.wake_executor();
         if self.pipeline.join() {
             self.uncork();
         }
@@ -83,6 +139,7 @@ impl ServerConnection {
 
     #[cold]
     fn uncork(&self) {
+        self.wake_executor();
         let (progress, cork) = self.link.uncork();
         self.go_on_writing(progress);
         if cork == Cork::Scheduled {

@@ -25,10 +25,8 @@ use crate::upcall::origin::AnswerKind;
 const LONG_REPLY: usize = 64 << 10;
 /// The number of waits that the send time-out is divided into, so that a client's progress is noticed.
 const WAITS_PER_TIMEOUT: u32 = 4;
-/// The time after which held replies are written before a further upcall begins.
-const HOLD_TIME: Duration = Duration::from_micros(200);
 /// The time after which replies that wait for a task are written with the next one.
-const TASK_HOLD_TIME: Duration = Duration::from_micros(500);
+pub(super) const TASK_HOLD_TIME: Duration = Duration::from_micros(500);
 
 /// A client's transport, and the state of writing to it.
 #[derive(Debug)]
@@ -221,14 +219,23 @@ impl Link {
     }
 
     /// Holds short replies from now on, if `still_reads`, which is checked under the lock. Writes those that were held
-    /// too long.
-    pub(crate) fn cork(&self, now: Instant, still_reads: impl FnOnce() -> bool) -> SendProgress {
+    /// for `hold_time`. `end_schedule` is called under the lock if a task was to uncork the link.
+    pub(crate) fn cork(
+        &self,
+        now: Instant,
+        hold_time: Duration,
+        still_reads: impl FnOnce() -> bool,
+        end_schedule: impl FnOnce(),
+    ) -> SendProgress {
         let mut writer = self.writer.lock();
-        if writer.cork == Cork::None && self.adopted.get().is_none() && still_reads() {
-            writer.cork = Cork::Reader;
+        if writer.cork != Cork::Reader && self.adopted.get().is_none() && still_reads() {
+            // A task that is under way leaves the replies to this thread.
+            if mem::replace(&mut writer.cork, Cork::Reader) == Cork::Scheduled {
+                end_schedule();
+            }
         }
         match writer.held_since() {
-            Some(since) if now.saturating_duration_since(since) >= HOLD_TIME => self.write_held(&mut writer),
+            Some(since) if now.saturating_duration_since(since) >= hold_time => self.write_held(&mut writer),
             _ => SendProgress::Whole,
         }
     }
@@ -259,9 +266,23 @@ impl Link {
         Some(HeldUntilTask { progress, needs_task: !mem::replace(&mut writer.has_uncork_task, true) })
     }
 
-    /// Records that the task which was to uncork the link runs.
-    pub(crate) fn end_uncork_task(&self) {
-        self.writer.lock().has_uncork_task = false;
+    /// The octets of the replies that are held until a task has run; `None` if there are none, or if they have waited long
+    /// enough.
+    pub(crate) fn octets_held_for_task(&self) -> Option<usize> {
+        let writer = self.writer.lock();
+        let is_due = writer.held_since().is_none_or(|since| since.elapsed() >= TASK_HOLD_TIME);
+        if writer.cork == Cork::Scheduled && !is_due { Some(writer.octets_held()) } else { None }
+    }
+
+    /// Uncorks the link for the task that was to do so. `None` if another thread has, or will.
+    pub(crate) fn end_uncork_task(&self) -> Option<SendProgress> {
+        let mut writer = self.writer.lock();
+        writer.has_uncork_task = false;
+        if writer.cork != Cork::Scheduled {
+            return None;
+        }
+        writer.cork = Cork::None;
+        Some(self.write_held(&mut writer))
     }
 
     /// Writes a message that is long, that the transport has not taken whole, or that waits behind others.

@@ -113,4 +113,12 @@ impl RequestOrigin for ServerConnection {
         // A closing may have waited for it.
         self.after_deferred();
     }
+
+    fn puts_off_wake(&self) -> bool {
+        self.begin_spawn()
+    }
+
+    fn put_off_wake(&self) {
+        Self::put_off_wake(self);
+    }
 }

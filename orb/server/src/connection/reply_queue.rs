@@ -87,8 +87,7 @@ impl ReplyQueue {
     /// Holds a short reply with those that are held already. False if they have to be written first, or if there is no
     /// memory to hold them.
     pub(crate) fn hold(&mut self, message: &OutgoingMessage<'_, '_>, account: &Arc<ReceiveBudget>) -> bool {
-        let octets_held = self.held.as_ref().map_or(0, |held| held.octets.len());
-        if octets_held + message.len() > MAX_HELD {
+        if self.octets_held() + message.len() > MAX_HELD {
             return false;
         }
         let held = match &mut self.held {
@@ -100,6 +99,11 @@ impl ReplyQueue {
         };
         message.with_slices(0, |slices| slices.iter().for_each(|slice| held.octets.extend_from_slice(slice)));
         true
+    }
+
+    /// The number of octets of the held replies.
+    pub(crate) fn octets_held(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.octets.len())
     }
 
     /// The time at which the first of the held replies was held.

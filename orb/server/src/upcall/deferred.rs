@@ -141,12 +141,16 @@ impl ServerCall<'_> {
         F: Future<Output = ()> + Send + 'static,
     {
         let (orb, origin) = (self.origin().orb(), self.origin());
+        let puts_off_wake = origin.puts_off_wake();
         let (mut call, mut serve, mut replied) = (Some(self), Some(serve), None);
         // Deferred only once there is an executor, because the drop of a deferred call answers it.
-        let spawned = origin.services().with_spawner(&mut |spawner| {
+        let spawned = origin.services().with_spawner(puts_off_wake, &mut |spawner| {
             let (Some(call), Some(serve)) = (call.take(), serve.take()) else { return };
             replied = Some(call.spawn_in(spawner, orb, serve));
         });
+        if puts_off_wake {
+            origin.put_off_wake();
+        }
         spawned.map_err(no_threads)?;
         replied.unwrap_or_else(|| unreachable!("the executor was called with"))
     }
