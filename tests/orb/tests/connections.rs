@@ -3,12 +3,14 @@
 mod backpressure;
 mod bidirectional;
 mod bidirectional_faults;
+mod busy_connections;
 mod certificates;
 mod connection_reuse;
 mod connection_sharing;
 mod datagrams;
 mod flooding_peers;
 mod idle_connections;
+mod late_replies;
 mod leftover_threads;
 mod local_address_components;
 mod malformed_messages;

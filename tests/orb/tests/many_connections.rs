@@ -26,7 +26,7 @@ use crate::ALLOCATOR;
 const OCTETS_EACH: usize = 4096;
 
 /// How many connections fit into the descriptor limit with both ends in this process; `wanted` at most.
-fn affordable_connections(wanted: usize) -> usize {
+pub(crate) fn affordable_connections(wanted: usize) -> usize {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
     let files = maximum.map_or(usize::MAX, |maximum| usize::try_from(maximum).unwrap());

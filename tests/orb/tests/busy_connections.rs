@@ -1,0 +1,118 @@
+//! Many connections that call at the same time: the system calls of the server for each call, and the share of each
+//! connection.
+#![cfg(target_os = "linux")]
+
+use std::{
+    env,
+    fs::File,
+    io::{Read as _, Write as _},
+    os::fd::OwnedFd,
+};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use spandrel::{Orb, OrbBuilder, options::Concurrency};
+use spandrel_orb_tests::{
+    Server,
+    pipelined::{connect, echo},
+    system_calls::{self, RECEIVES, SENDS},
+};
+use spandrel_test_support::alone;
+
+use crate::many_connections::affordable_connections;
+
+/// The environment variable with the strategy of the process whose system calls are counted.
+const COUNTED: &str = "SPANDREL_COUNTS_BUSY_CONNECTIONS";
+
+/// The connections that call at the same time.
+const CONNECTIONS: usize = 64;
+
+/// Calls of each connection of that process.
+const ROUNDS: usize = 100;
+
+const CALLS: u32 = (CONNECTIONS * ROUNDS) as u32;
+
+/// A server with this strategy; none is the default.
+fn builder(strategy: &str) -> OrbBuilder {
+    if strategy.is_empty() { Orb::builder() } else { Orb::builder().concurrency(strategy.parse().unwrap()) }
+}
+
+/// A connection whose system calls have other names than those of the server: `read` and `write`.
+fn client(server: &Server) -> File {
+    File::from(OwnedFd::from(connect(server)))
+}
+
+/// Reads the reply to an `echo_octets` of one octet.
+fn read_reply(stream: &mut File) {
+    let mut reply = [0; 64];
+    let len = stream.read(&mut reply).unwrap();
+    assert_eq!((&reply[..4], reply[7], len), (&b"GIOP"[..], 1, 29), "a whole reply");
+}
+
+#[test]
+fn each_call_on_64_connections_has_at_most_three_system_calls_in_the_server() {
+    if let Ok(strategy) = env::var(COUNTED) {
+        let server = Server::with(builder(&strategy));
+        let mut clients: Vec<File> = (0..CONNECTIONS).map(|_| client(&server)).collect();
+        let request = echo(&server, 7, &[7]);
+        for _ in 0..ROUNDS {
+            clients.iter_mut().for_each(|client| client.write_all(&request).unwrap());
+            clients.iter_mut().for_each(read_reply);
+        }
+        return;
+    }
+    // Beside the calls: each connection is accepted, registered and closed; it may move to other threads, and back.
+    let others = 8 * CONNECTIONS as u32;
+    let count = |names: &str, strategy: &str| {
+        let test = "busy_connections::each_call_on_64_connections_has_at_most_three_system_calls_in_the_server";
+        system_calls::count(test, names, (COUNTED, strategy))
+    };
+    for strategy in ["", "reactive", "leader-followers"] {
+        let [sends, receives, waits] =
+            [SENDS, RECEIVES, "epoll_wait,epoll_pwait,epoll_ctl,poll,ppoll"].map(|names| count(names, strategy));
+        println!("{strategy}: {sends} sends, {receives} receives, {waits} waits for {CALLS} calls");
+        assert!((CALLS..CALLS + others).contains(&sends), "{strategy}: {sends} sends for {CALLS} calls");
+        assert!((CALLS..CALLS + others).contains(&receives), "{strategy}: {receives} receives for {CALLS} calls");
+        assert!(waits < CALLS + others, "{strategy}: {waits} waits for {CALLS} calls");
+    }
+}
+
+/// Has each connection call again as soon as it has its reply, until so many calls for each have ended. Returns the
+/// numbers of calls of all connections, in order.
+fn calls_of_equal_clients(clients: &mut [File], request: &[u8], each: usize) -> Vec<usize> {
+    let mut calls = vec![0; clients.len()];
+    clients.iter_mut().for_each(|client| client.write_all(request).unwrap());
+    let mut ended = 0;
+    while ended < each * clients.len() {
+        let mut ready: Vec<PollFd<'_>> = clients.iter().map(|client| PollFd::new(client, PollFlags::IN)).collect();
+        poll(&mut ready, None).unwrap();
+        let ready: Vec<bool> = ready.iter().map(|client| !client.revents().is_empty()).collect();
+        for (index, client) in clients.iter_mut().enumerate().filter(|(index, _)| ready[*index]) {
+            read_reply(client);
+            calls[index] += 1;
+            ended += 1;
+            client.write_all(request).unwrap();
+        }
+    }
+    clients.iter_mut().for_each(read_reply);
+    calls.sort_unstable();
+    calls
+}
+
+#[test]
+fn the_slowest_of_1_000_equal_clients_has_half_of_the_median_calls() {
+    alone(|| {
+        for strategy in [None, Some(Concurrency::Reactive), Some(Concurrency::LeaderFollowers { threads: None })] {
+            let name = strategy.map_or_else(|| "default".to_owned(), |strategy| strategy.to_string());
+            let builder = strategy.map_or_else(Orb::builder, |strategy| Orb::builder().concurrency(strategy));
+            let server = Server::with(builder);
+            let mut clients: Vec<File> = (0..affordable_connections(1_000)).map(|_| client(&server)).collect();
+            let request = echo(&server, 7, &[7]);
+            // The default moves busy connections to shared threads meanwhile.
+            calls_of_equal_clients(&mut clients, &request, 10);
+            let calls = calls_of_equal_clients(&mut clients, &request, 20);
+            let (slowest, median) = (calls[0], calls[calls.len() / 2]);
+            println!("{name}: the slowest client has {slowest} calls, the median {median}");
+            assert!(2 * slowest >= median, "{name}: {slowest} calls, the median {median}");
+        }
+    });
+}
