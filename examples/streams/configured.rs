@@ -8,8 +8,8 @@ use std::time::Duration;
 use spandrel::net::reactor::Reactor;
 use spandrel_configurator::{Catalogue, Configurator};
 use spandrel_stream::{
-    Context, DequeueError, Message, Module, OpenContext, PassThrough, PutError, Service, ServiceContext,
-    StreamDirectives, Synchronous, Task, TaskError, Wait, module_factory,
+    Context, Message, Module, OpenContext, PassThrough, PutError, Service, ServiceContext, StreamDirectives,
+    Synchronous, Task, TaskError, module_factory,
 };
 
 // ANCHOR: entry
@@ -29,7 +29,7 @@ impl Task for Datagrams {
 
     fn svc(&self, context: &mut ServiceContext<'_>) {
         let mut octets = [0; 1_500];
-        while !matches!(context.getq_for(Wait::Never), Err(DequeueError::Closed)) {
+        while context.is_running() {
             match self.0.recv(&mut octets) {
                 // A message that a module above refuses is lost, as a datagram is.
                 Ok(length) => _ = context.put_next(Message::data(octets[..length].into())),

@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-#define SPANDREL_SERVICE_VERSION 1u
+#define SPANDREL_SERVICE_VERSION 2u
 
 #ifdef _WIN32
 #define SPANDREL_SERVICE_EXPORT __declspec(dllexport)
@@ -115,13 +115,22 @@ typedef struct spandrel_message {
 
 typedef enum spandrel_side { SPANDREL_READER = 0, SPANDREL_WRITER = 1 } spandrel_side;
 
-/* The neighbours of a module, valid during a call of `put`. Both functions take the message over, whatever they return. */
+/* The neighbours of a module, valid during a call of `put` or `svc`. Both functions take the message over, whatever they return. */
 typedef struct spandrel_next {
   uint32_t size;
   void *context;
   int (*put_next)(void *context, spandrel_message *message);
   int (*reply)(void *context, spandrel_message *message);
 } spandrel_next;
+
+/* The thread of a module, valid in that thread during `svc`. */
+typedef struct spandrel_thread {
+  uint32_t size;
+  const spandrel_next *next; /* its messages go up, to the application */
+  void *context;
+  /* Whether the module is part of its stream: 1 or 0. While the module or the stream is suspended, the call waits. */
+  int (*is_running)(void *context);
+} spandrel_thread;
 
 enum { SPANDREL_SERVICE_OBJECT = 1, SPANDREL_MODULE = 2 };
 
@@ -138,6 +147,9 @@ typedef struct spandrel_service {
   size_t (*info)(void *object, char *text, size_t capacity);
   /* Processes a message, which it takes over if it returns 0. Called by any thread, by several at the same time. */
   int (*put)(void *object, uint32_t side, spandrel_message *message, const spandrel_next *next);
+  /* Brings messages into the stream of a module, in a thread that begins when the module is part of the stream. It returns soon
+   * after `is_running` is 0. */
+  void (*svc)(void *object, const spandrel_thread *thread);
   /* Releases the service itself: the last call. */
   void (*destroy)(struct spandrel_service *service);
 } spandrel_service;

@@ -28,4 +28,4 @@ pub(crate) use factory::{ForeignFactory, make};
 pub use foreign::ForeignModule;
 pub(crate) use library::{FileStamp, Libraries, Library, LibraryUse, find_library, standard_folders};
 pub use message::{ForeignKind, ForeignMessage};
-pub use module::{ModuleObject, ModuleSide, NextTask, RefusedMessage};
+pub use module::{ModuleObject, ModuleSide, ModuleThread, NextTask, RefusedMessage};

@@ -1,13 +1,14 @@
 //! Modules of shared libraries as tasks of a stream.
 
+use std::cell::RefCell;
 use std::error::Error;
 
-use spandrel_configurator::plugin::{ForeignKind, ForeignMessage, ModuleSide, NextTask, RefusedMessage};
+use spandrel_configurator::plugin::{ForeignKind, ForeignMessage, ModuleSide, ModuleThread, NextTask, RefusedMessage};
 use spandrel_configurator::{ForeignModule, ServiceContext, SharedObject as _};
 use spandrel_sync::Arc;
 use spandrel_sync::atomic::{AtomicUsize, Ordering};
 
-use crate::{Context, Message, MessageKind, Module, PutError, Side, Task};
+use crate::{Context, Message, MessageKind, Module, OpenContext, PutError, Side, Task, TaskError};
 
 /// The reader and the writer of a module of a library.
 struct ForeignTask {
@@ -35,6 +36,10 @@ pub(crate) fn foreign_module(
 }
 
 impl Task for ForeignTask {
+    fn open(&self, context: &OpenContext<'_>) -> Result<(), TaskError> {
+        if self.side == ModuleSide::Reader && self.shared.module.has_thread() { context.activate(1) } else { Ok(()) }
+    }
+
     fn put(&self, context: &Context<'_>, mut message: Message) -> Result<(), PutError> {
         let kind = match message.kind() {
             MessageKind::Protocol => ForeignKind::Protocol,
@@ -49,6 +54,10 @@ impl Task for ForeignTask {
             .module
             .put(self.side, message, &next)
             .map_err(|RefusedMessage(message)| PutError::refused(message_of(message)))
+    }
+
+    fn svc(&self, context: &mut crate::ServiceContext<'_>) {
+        self.shared.module.svc(&ForeignThread(RefCell::new(context)));
     }
 
     fn close(&self) {
@@ -76,22 +85,40 @@ fn message_of(message: ForeignMessage) -> Message {
     message
 }
 
+/// Whether a message was passed; the failure is logged.
+fn is_passed(passed: Result<(), PutError>, side: Side) -> bool {
+    passed.inspect_err(|error| tracing::debug!(%error, ?side, "a message of a library's module is lost")).is_ok()
+}
+
 struct Neighbours<'a> {
     context: Context<'a>,
 }
 
-impl Neighbours<'_> {
-    fn pass(passed: Result<(), PutError>, side: Side) -> bool {
-        passed.inspect_err(|error| tracing::debug!(%error, ?side, "a message of a library's module is lost")).is_ok()
-    }
-}
-
 impl NextTask for Neighbours<'_> {
     fn put_next(&self, message: ForeignMessage) -> bool {
-        Self::pass(self.context.put_next(message_of(message)), self.context.side())
+        is_passed(self.context.put_next(message_of(message)), self.context.side())
     }
 
     fn reply(&self, message: ForeignMessage) -> bool {
-        Self::pass(self.context.reply(message_of(message)), self.context.side())
+        is_passed(self.context.reply(message_of(message)), self.context.side())
+    }
+}
+
+/// The thread of a module of a library.
+struct ForeignThread<'a, 's>(RefCell<&'a mut crate::ServiceContext<'s>>);
+
+impl NextTask for ForeignThread<'_, '_> {
+    fn put_next(&self, message: ForeignMessage) -> bool {
+        Neighbours { context: self.0.borrow().context() }.put_next(message)
+    }
+
+    fn reply(&self, message: ForeignMessage) -> bool {
+        Neighbours { context: self.0.borrow().context() }.reply(message)
+    }
+}
+
+impl ModuleThread for ForeignThread<'_, '_> {
+    fn is_running(&self) -> bool {
+        self.0.borrow_mut().is_running()
     }
 }

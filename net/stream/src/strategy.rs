@@ -112,6 +112,7 @@ pub trait Operations<P>: 'static {
     fn pulse_all(&self);
     fn set_paused(&self, is_paused: bool);
     fn end(&self);
+    fn has_ended(&self) -> bool;
 }
 
 /// Implements the traits by the methods of the same meaning.
@@ -172,6 +173,9 @@ macro_rules! task_queue {
             }
             fn end(&self) {
                 self.close();
+            }
+            fn has_ended(&self) -> bool {
+                self.is_closed()
             }
         }
     };

@@ -382,6 +382,8 @@ impl fmt::Debug for OpenContext<'_> {
 pub(crate) trait TaskThread<L: QueueStrategy> {
     /// Takes the next message from the task's queue, and learns changes of the stream.
     fn take(&mut self, end: WaitEnd) -> Result<Message, DequeueError>;
+    /// Waits while the stream or the module is suspended, and learns changes of the stream. False after the end.
+    fn wait_until_running(&mut self) -> bool;
     fn route(&self) -> &dyn Route<L>;
     fn place(&self) -> Place;
     /// The threads of the task.
@@ -409,6 +411,12 @@ impl<L: QueueStrategy> ServiceContext<'_, L> {
     /// [`DequeueError::Closed`], or [`DequeueError::Empty`] after the time.
     pub fn getq_for(&mut self, wait: Wait) -> Result<Message, DequeueError> {
         self.running.take(wait.end())
+    }
+
+    /// Whether the module is part of its stream. While the stream or the module is suspended, the call waits. For a task that
+    /// brings messages into the stream, and queues none: `getq` tells all others.
+    pub fn is_running(&mut self) -> bool {
+        self.running.wait_until_running()
     }
 
     /// The index of the thread among those that the task has started together, from zero.

@@ -2,8 +2,9 @@
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
+use std::time::Duration;
 
-use spandrel_sync::{Arc, ThreadContext};
+use spandrel_sync::{Arc, ThreadContext, thread};
 
 use crate::flow::TaskThreads;
 use crate::module::ModuleCore;
@@ -12,6 +13,9 @@ use crate::stream_core::{StreamCore, StreamRoute, ThreadBody};
 use crate::task::{Place, Route, TaskThread};
 use crate::wait::WaitEnd;
 use crate::{DequeueError, Message, QueueStrategy, ServiceContext, Side};
+
+/// The time between two looks of a thread without a queue at a suspended stream.
+const SUSPENSION_CHECK: Duration = Duration::from_millis(10);
 
 /// The function of the threads of a task.
 pub(crate) fn make<L: QueueStrategy>(stream: &Arc<StreamCore<L>>, module: &Arc<ModuleCore<L>>, side: Side) -> ThreadBody
@@ -86,6 +90,19 @@ impl<L: QueueStrategy> TaskThread<L> for Running<'_, L> {
                 Err(DequeueError::Pulsed) => {} // the stream has changed
                 taken => return taken,
             }
+        }
+    }
+
+    fn wait_until_running(&mut self) -> bool {
+        loop {
+            if self.module.slot(self.place.side).queue.has_ended() {
+                return false;
+            }
+            if !self.module.is_stopped() && !*self.route.stream.is_suspended.lock() {
+                self.refresh();
+                return true;
+            }
+            thread::park_timeout(SUSPENSION_CHECK);
         }
     }
 

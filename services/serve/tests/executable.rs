@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{ChildStdout, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use spandrel_test_support::{ChildProcess, check_output_errors, eventually, free_port, read_some};
 use tempfile::TempDir;
@@ -63,6 +63,55 @@ impl Serve {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
     }
+}
+
+/// The text of a file, empty as long as it does not exist.
+fn contents(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_default()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn lines_enter_and_leave_a_stream_of_modules_of_a_library() {
+    let folder = tempfile::tempdir().unwrap();
+    let tests = std::env::current_exe().unwrap();
+    let library = tests.ancestors().nth(2).unwrap().join("examples/libstream_modules.so");
+    fs::copy(&library, folder.path().join("libstream_modules.so")).unwrap();
+    let directives = include_str!("../examples/svc.conf").replace("127.0.0.1:2817", "127.0.0.1:0");
+    fs::write(folder.path().join("svc.conf"), format!("{}{directives}", ADMINISTERED.replace("FOLDER/", ""))).unwrap();
+    let log = folder.path().join("log");
+    let mut command = command();
+    command.current_dir(folder.path()).env("SPANDREL_LOG", "info").stdout(Stdio::null());
+    let _serve = ChildProcess::start(command.stderr(fs::File::create(&log).unwrap()));
+    let address = || {
+        let log = contents(&log);
+        let line = log.lines().find(|line| line.contains("datagrams are lines"))?;
+        Some(line.split("127.0.0.1:").nth(1)?.split_whitespace().next()?.parse::<u16>().unwrap())
+    };
+    eventually(|| address().is_some());
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let send = |text: &str| socket.send_to(text.as_bytes(), ("127.0.0.1", address().unwrap())).unwrap();
+    let lines = folder.path().join("lines.txt");
+    send("one");
+    eventually(|| contents(&lines) == "ONE\n");
+    let admin = |words: &[&str]| {
+        let socket = folder.path().join("admin");
+        let output = self::command().args(["admin", "-u", socket.to_str().unwrap()]).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    // A suspended stream takes nothing in: datagrams wait in the socket.
+    admin(&["suspend", "Lines"]);
+    send("two"); // the receive that has begun may still take it in
+    send("three");
+    let end = Instant::now() + Duration::from_millis(300);
+    while Instant::now() < end {
+        let held = contents(&lines);
+        assert!(["ONE\n", "ONE\nTWO\n"].contains(&&*held), "{held}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    admin(&["resume", "Lines"]);
+    eventually(|| contents(&lines) == "ONE\nTWO\nTHREE\n");
+    admin(&["remove", "Lines"]);
 }
 
 const ADMINISTERED: &str = "static Administration '-u FOLDER/admin'\n";

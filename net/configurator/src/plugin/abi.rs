@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 /// The version of the boundary. A library with another one is refused.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// The first octets of [`Abi`].
 pub(super) const MAGIC: [u8; 8] = *b"SPNDRLSV";
 /// The name of the variable of a library that has its [`Abi`].
@@ -91,6 +91,16 @@ pub(crate) struct RawNext {
     pub(crate) reply: unsafe extern "C" fn(*mut c_void, *mut RawMessage) -> c_int,
 }
 
+/// The C struct `spandrel_thread`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct RawThread {
+    pub(crate) size: u32,
+    pub(crate) next: *const RawNext,
+    pub(crate) context: *mut c_void,
+    pub(crate) is_running: unsafe extern "C" fn(*mut c_void) -> c_int,
+}
+
 /// The C struct `spandrel_service`.
 #[repr(C)]
 #[derive(Debug)]
@@ -104,5 +114,6 @@ pub struct RawService {
     pub(crate) resume: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
     pub(crate) info: Option<unsafe extern "C" fn(*mut c_void, *mut c_char, usize) -> usize>,
     pub(crate) put: Option<unsafe extern "C" fn(*mut c_void, u32, *mut RawMessage, *const RawNext) -> c_int>,
+    pub(crate) svc: Option<unsafe extern "C" fn(*mut c_void, *const RawThread)>,
     pub(crate) destroy: Option<unsafe extern "C" fn(*mut RawService)>,
 }

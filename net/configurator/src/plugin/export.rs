@@ -12,9 +12,9 @@ use tracing::field::{Field, Visit};
 use tracing::span;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use super::abi::{KIND_MODULE, KIND_SERVICE, RawHost, RawMessage, RawNext, RawService};
+use super::abi::{KIND_MODULE, KIND_SERVICE, RawHost, RawMessage, RawNext, RawService, RawThread};
 use super::message::ForeignMessage;
-use super::module::{ModuleObject, ModuleSide, NextTask};
+use super::module::{ModuleObject, ModuleSide, ModuleThread, NextTask};
 use super::own_reactor::{self, OwnReactor};
 use crate::lifecycle::panic_text;
 use crate::service_object::Process;
@@ -139,7 +139,12 @@ pub fn exported_module(make: impl FnOnce() -> Box<dyn ModuleObject>) -> *mut Raw
 }
 
 fn exported(make: impl FnOnce() -> Kind) -> *mut RawService {
-    let Ok(kind) = catch_unwind(AssertUnwindSafe(make)) else { return ptr::null_mut() };
+    let made = catch_unwind(AssertUnwindSafe(|| {
+        let kind = make();
+        let has_thread = matches!(&kind, Kind::Module(module) if module.has_thread());
+        (kind, has_thread)
+    }));
+    let Ok((kind, has_thread)) = made else { return ptr::null_mut() };
     let raw = RawService {
         size: size_of::<RawService>() as u32,
         kind: if matches!(kind, Kind::Service(_)) { KIND_SERVICE } else { KIND_MODULE },
@@ -150,6 +155,7 @@ fn exported(make: impl FnOnce() -> Kind) -> *mut RawService {
         resume: Some(resume),
         info: Some(info),
         put: Some(put),
+        svc: has_thread.then_some(svc),
         destroy: Some(destroy),
     };
     let exported =
@@ -309,6 +315,19 @@ unsafe extern "C" fn put(this: *mut c_void, side: u32, message: *mut RawMessage,
     }
 }
 
+unsafe extern "C" fn svc(this: *mut c_void, thread: *const RawThread) {
+    // SAFETY: the contract of the header.
+    let exported = unsafe { object(this) };
+    let Kind::Module(module) = &exported.kind else { return };
+    // SAFETY: valid during this call, and so is `next`.
+    let thread = unsafe { &*thread };
+    // SAFETY: see above.
+    let thread = OwnThread { thread, neighbours: Neighbours(unsafe { &*thread.next }) };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| module.svc(&thread))) {
+        tracing::error!("the thread of a module has panicked: {}", panic_text(&*panic));
+    }
+}
+
 unsafe extern "C" fn destroy(service: *mut RawService) {
     // SAFETY: `object` is the box that contains the structure; this is the last call.
     let exported = unsafe { Box::from_raw((*service).object.cast::<Exported>()) };
@@ -321,13 +340,36 @@ struct Neighbours<'a>(&'a RawNext);
 
 impl NextTask for Neighbours<'_> {
     fn put_next(&self, message: ForeignMessage) -> bool {
-        // SAFETY: the function takes the message over; the context is valid during `put`.
+        // SAFETY: the function takes the message over; the context is valid during `put` and `svc`.
         unsafe { (self.0.put_next)(self.0.context, message.into_raw()) == 0 }
     }
 
     fn reply(&self, message: ForeignMessage) -> bool {
         // SAFETY: as above.
         unsafe { (self.0.reply)(self.0.context, message.into_raw()) == 0 }
+    }
+}
+
+/// The thread of a module of this library.
+struct OwnThread<'a> {
+    thread: &'a RawThread,
+    neighbours: Neighbours<'a>,
+}
+
+impl NextTask for OwnThread<'_> {
+    fn put_next(&self, message: ForeignMessage) -> bool {
+        self.neighbours.put_next(message)
+    }
+
+    fn reply(&self, message: ForeignMessage) -> bool {
+        self.neighbours.reply(message)
+    }
+}
+
+impl ModuleThread for OwnThread<'_> {
+    fn is_running(&self) -> bool {
+        // SAFETY: the context is valid during `svc`.
+        unsafe { (self.thread.is_running)(self.thread.context) != 0 }
     }
 }
 

@@ -6,10 +6,10 @@ use std::ptr;
 
 use spandrel_sync::{Arc, Mutex};
 
-use super::abi::{RawMessage, RawNext};
+use super::abi::{RawMessage, RawNext, RawThread};
 use super::host::Host;
 use super::message::ForeignMessage;
-use super::module::{ModuleSide, NextTask, RefusedMessage};
+use super::module::{ModuleSide, ModuleThread, NextTask, RefusedMessage};
 use super::object::ForeignObject;
 use super::own_reactor::OwnReactor;
 use crate::{ServiceContext, ServiceObject, ServiceResult, SharedObject};
@@ -145,12 +145,7 @@ impl ForeignModule {
         let service = self.0.object.service();
         let put = service.put.expect("checked when it was made");
         let mut context = next;
-        let raw_next = RawNext {
-            size: size_of::<RawNext>() as u32,
-            context: ptr::from_mut(&mut context).cast::<c_void>(),
-            put_next,
-            reply,
-        };
+        let raw_next = raw_next(&mut context);
         let raw = message.into_raw();
         // SAFETY: the module owns the message if it returns 0; `raw_next` is valid during the call.
         let code = unsafe { put(service.object, side as u32, raw, &raw const raw_next) };
@@ -163,10 +158,47 @@ impl ForeignModule {
             None => Ok(()),
         }
     }
+
+    /// Whether the module has a function for a thread of its own.
+    #[must_use]
+    pub fn has_thread(&self) -> bool {
+        self.0.object.service().svc.is_some()
+    }
+
+    /// Runs the module's function for a thread, if it has one, until that returns.
+    pub fn svc(&self, thread: &dyn ModuleThread) {
+        let service = self.0.object.service();
+        let Some(svc) = service.svc else { return };
+        let (mut next, mut context): (&dyn NextTask, _) = (thread, thread);
+        let next = raw_next(&mut next);
+        let raw = RawThread {
+            size: size_of::<RawThread>() as u32,
+            next: &raw const next,
+            context: ptr::from_mut(&mut context).cast::<c_void>(),
+            is_running,
+        };
+        // SAFETY: the object belongs to its functions; `raw` is valid during the call.
+        unsafe { svc(service.object, &raw const raw) };
+    }
+}
+
+/// The C structure of a module's neighbours, which is valid as long as the borrow.
+fn raw_next(next: &mut &dyn NextTask) -> RawNext {
+    let context = ptr::from_mut(next).cast::<c_void>();
+    RawNext { size: size_of::<RawNext>() as u32, context, put_next, reply }
 }
 
 /// # Safety
-/// `context` is that of a [`RawNext`] of a running [`ForeignModule::put`], and `message` is a message that the caller owns.
+/// `context` is that of a [`RawThread`] of a running [`ForeignModule::svc`], in its thread.
+unsafe extern "C" fn is_running(context: *mut c_void) -> c_int {
+    // SAFETY: `context` is that of `ForeignModule::svc`.
+    let thread = unsafe { *context.cast::<&dyn ModuleThread>() };
+    let running = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| thread.is_running()));
+    c_int::from(running.unwrap_or(false))
+}
+
+/// # Safety
+/// `context` is that of a [`RawNext`] of a running [`ForeignModule::put`] or [`ForeignModule::svc`], and `message` is a message that the caller owns.
 unsafe extern "C" fn put_next(context: *mut c_void, message: *mut RawMessage) -> c_int {
     // SAFETY: as above.
     unsafe { pass(context, message, |next, message| next.put_next(message)) }
@@ -188,7 +220,7 @@ unsafe fn pass(
 ) -> c_int {
     // SAFETY: the caller owns the message.
     let Some(message) = (unsafe { ForeignMessage::from_raw(message) }) else { return -1 };
-    // SAFETY: `context` is that of `ForeignModule::put`.
+    // SAFETY: `context` is that of `raw_next`.
     let next = unsafe { *context.cast::<&dyn NextTask>() };
     let passed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| act(next, message)));
     if passed.unwrap_or(false) { 0 } else { -1 }

@@ -1,4 +1,4 @@
-/* A service in C: counts ticks of a timer, and sends their number to each TCP client. A module in C: ROT13.
+/* A service in C: counts ticks of a timer, and sends their number to each TCP client. Modules in C: ROT13, and numbers.
  *
  *     dynamic Ticks Service_Object * libticks:make_ticks() "-p PORT [-t FILE] [-b FILE] [-n COUNT]"
  *
@@ -176,3 +176,34 @@ SPANDREL_SERVICE_EXPORT spandrel_service rot13_module = {.size = sizeof(spandrel
                                                          .init = rot13_init,
                                                          .info = rot13_info,
                                                          .put = rot13_put};
+
+/* The entry of a stream: sends up the numbers from 1 on, one each millisecond. */
+static int numbers_put(void *object, uint32_t side, spandrel_message *message, const spandrel_next *next) {
+  (void)object, (void)side;
+  next->put_next(next->context, message);
+  return 0;
+}
+
+static void numbers_svc(void *object, const spandrel_thread *thread) {
+  unsigned long number = 0;
+  (void)object;
+  while (thread->is_running(thread->context)) {
+    struct rotated *sent = malloc(sizeof *sent + 24);
+    if (sent == NULL) return;
+    sent->message = (spandrel_message){.size = sizeof(spandrel_message),
+                                       .kind = SPANDREL_DATA,
+                                       .data = sent->octets,
+                                       .length = (size_t)snprintf((char *)sent->octets, 24, "%lu", ++number),
+                                       .owner = sent,
+                                       .release = rotated_release};
+    thread->next->put_next(thread->next->context, &sent->message);
+    usleep(1000);
+  }
+}
+
+SPANDREL_SERVICE_EXPORT spandrel_service numbers_module = {.size = sizeof(spandrel_service),
+                                                           .kind = SPANDREL_MODULE,
+                                                           .init = rot13_init,
+                                                           .info = rot13_info,
+                                                           .put = numbers_put,
+                                                           .svc = numbers_svc};

@@ -149,22 +149,60 @@ fn a_task_is_a_service() {
     assert!(receiver.recv().is_err(), "the task is gone");
 }
 
-/// Modules of libraries: that of `net/configurator/tests/plugin/ticks.c`.
+/// Builds the library of `net/configurator/tests/plugin/ticks.c` as `librot.so`.
 #[cfg(target_os = "linux")]
-#[test]
-fn modules_of_libraries_pass_messages() {
-    use std::path::Path;
-    use std::process::Command;
-
-    let configurator_folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configurator");
-    let folder = tempfile::tempdir().unwrap();
-    let status = Command::new("cc")
+fn library_in_c(folder: &std::path::Path) {
+    let configurator_folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../configurator");
+    let status = std::process::Command::new("cc")
         .args(["-std=c11", "-D_GNU_SOURCE", "-DVERSION=\"1\"", "-shared", "-fPIC", "-I"])
-        .args([configurator_folder.join("include"), "-o".into(), folder.path().join("librot.so")])
+        .args([configurator_folder.join("include"), "-o".into(), folder.join("librot.so")])
         .arg(configurator_folder.join("tests/plugin/ticks.c"))
         .status()
         .expect("a C compiler (cc)");
     assert!(status.success());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_thread_of_a_module_of_a_library_brings_messages_in() {
+    let folder = tempfile::tempdir().unwrap();
+    library_in_c(folder.path());
+    let (configurator, ..) = configurator();
+    let library = folder.path().display();
+    configurator
+        .process_text(&format!(
+            "stream static S {{ dynamic Numbers Module * {library}/rot:numbers_module static Upper }}"
+        ))
+        .unwrap();
+    let stream = stream(&configurator, "S");
+    let next = || text(&stream.stream().get(Wait::For(super::LONG)).unwrap());
+    assert_eq!([next(), next(), next()], ["1", "2", "3"]);
+    configurator.process_text("stream S { suspend Numbers }").unwrap();
+    // What was on its way still comes; then nothing more, and the number after it later.
+    let mut last = 3;
+    while let Ok(message) = stream.stream().get(Wait::For(Duration::from_millis(100))) {
+        last += 1;
+        assert_eq!(text(&message), last.to_string());
+    }
+    configurator.process_text("stream S { resume Numbers }").unwrap();
+    assert_eq!(next(), (last + 1).to_string());
+    // Removed while its thread sends, and with the stream.
+    configurator.process_text("stream S { remove Numbers }").unwrap();
+    assert_eq!(stream.stream().modules(), ["head", "Upper", "tail"]);
+    configurator
+        .process_text(&format!("stream S {{ dynamic Numbers Module * {library}/rot:numbers_module }}"))
+        .unwrap();
+    drop(stream);
+    configurator.process_text("remove S").unwrap();
+    wait_until("the library to be unmapped", || configurator.repository().kept_libraries().is_empty());
+}
+
+/// Modules of libraries: that of `net/configurator/tests/plugin/ticks.c`.
+#[cfg(target_os = "linux")]
+#[test]
+fn modules_of_libraries_pass_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    library_in_c(folder.path());
     let (configurator, ..) = configurator();
     let directive = format!(
         "stream static S {{ static Mirror '>' dynamic Rot Module * {}/rot:rot13_module static Upper }}",
