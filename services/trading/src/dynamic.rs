@@ -1,6 +1,7 @@
 //! Dynamic properties: values that an object of the exporter computes at the time of a query (Trading Object Service 1.0, 2.7).
 //!
-//! A query evaluates each dynamic property of an offer at most once. The properties of several offers are evaluated at the same
+//! A query evaluates each dynamic property of an offer at most once, and later queries use the value again if the options and
+//! their policies permit it ([`DynamicOptions::lifetime`]). The properties of several offers are evaluated at the same
 //! time. Each evaluation has a time limit, and each query a number of evaluations. An evaluator that does not answer in time is
 //! not called again by the query, so that one that hangs costs one time limit. A property without a value in time, with
 //! DPEvalFailure or with a value of another type does not exist for the query.
@@ -8,15 +9,19 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use spandrel::net::sync::Mutex;
+use spandrel::net::sync::{Arc, Mutex};
 use spandrel::services::cos_trading_dynamic::{DynamicProp, DynamicPropEval, dynamic_prop_eval::EvalDpError};
 use spandrel::types::{Any, Interface as _, Ior};
 
+pub use crate::dynamic_cache::DynamicCache;
 use crate::offer::PropertyValues;
 use crate::wait;
 
 /// The name in `limits_applied` of the bound of a query's evaluations, [`DynamicOptions::limit`].
 pub const DYNAMIC_EVALUATIONS: &str = "spandrel_dynamic_evaluations";
+
+/// The policy of a query for the greatest age of the values of dynamic properties, in milliseconds (`unsigned long`).
+pub const DYNAMIC_AGE: &str = "spandrel_dynamic_age";
 
 /// The bounds of evaluations.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +32,14 @@ pub struct DynamicOptions {
     pub parallel: usize,
     /// The evaluations of a query (default 1,000). Dynamic properties beyond it do not exist.
     pub limit: usize,
+    /// The time for which later queries use a value again (default none: each query evaluates its properties). The policy
+    /// [`DYNAMIC_AGE`] of a query shortens it.
+    pub lifetime: Duration,
 }
 
 impl Default for DynamicOptions {
     fn default() -> Self {
-        Self { time_limit: Duration::from_secs(1), parallel: 64, limit: 1_000 }
+        Self { time_limit: Duration::from_secs(1), parallel: 64, limit: 1_000, lifetime: Duration::ZERO }
     }
 }
 
@@ -75,6 +83,8 @@ pub struct DynamicValues {
     options: DynamicOptions,
     /// The end of the query's time.
     deadline: Instant,
+    /// The values of other queries.
+    cache: Option<Arc<DynamicCache>>,
     state: Mutex<State>,
 }
 
@@ -92,18 +102,34 @@ impl DynamicValues {
     /// No values yet, for a query with this end of its time.
     #[must_use]
     pub fn new(options: DynamicOptions, deadline: Instant) -> Self {
-        Self { options, deadline, state: Mutex::default() }
+        Self { options, deadline, cache: None, state: Mutex::default() }
+    }
+
+    /// As [`new`](Self::new), with the values of other queries that are no older than the lifetime of the options.
+    #[must_use]
+    pub fn cached(options: DynamicOptions, deadline: Instant, cache: &Arc<DynamicCache>) -> Self {
+        let cache = (!options.lifetime.is_zero()).then(|| Arc::clone(cache));
+        Self { cache, ..Self::new(options, deadline) }
     }
 
     /// Evaluates properties that are not evaluated yet, at the same time as far as the options permit.
     pub fn evaluate(&self, wanted: impl IntoIterator<Item = Evaluation>) {
         let mut wanted: Vec<Evaluation> = wanted.into_iter().collect();
         {
-            let state = self.state.lock();
+            let mut state = self.state.lock();
             let mut requested = HashSet::new();
             wanted.retain(|one| {
                 let key = (one.offer, one.name.clone());
-                !state.values.contains_key(&key) && requested.insert(key)
+                if state.values.contains_key(&key) {
+                    return false;
+                }
+                if let Some(value) =
+                    self.cache.as_ref().and_then(|cache| cache.get(&key, &one.property, self.options.lifetime))
+                {
+                    state.values.insert(key, Some(value));
+                    return false;
+                }
+                requested.insert(key)
             });
         }
         for batch in wanted.chunks(self.options.parallel.max(1)) {
@@ -145,7 +171,12 @@ impl DynamicValues {
         for (one, evaluator, reply) in wait::all(pending) {
             let mut state = self.state.lock();
             let value = match reply {
-                Ok(value) if value.type_code().equivalent(&one.property.returned_type) => Some(value),
+                Ok(value) if value.type_code().equivalent(&one.property.returned_type) => {
+                    if let Some(cache) = &self.cache {
+                        cache.insert((one.offer, one.name.clone()), &one.property, &value);
+                    }
+                    Some(value)
+                }
                 Ok(value) => {
                     tracing::debug!(name = one.name, type_code = %value.type_code(), "a dynamic property has another type");
                     None

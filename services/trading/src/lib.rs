@@ -30,6 +30,7 @@ mod admin;
 mod attributes;
 mod components;
 pub mod dynamic;
+mod dynamic_cache;
 mod edit;
 pub mod federation;
 mod interfaces;

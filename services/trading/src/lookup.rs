@@ -9,7 +9,7 @@ use spandrel_constraint::{Constraint, Limits, Preference, ValueType};
 
 use crate::admin::bounded;
 use crate::components::TraderServant;
-use crate::dynamic::{DYNAMIC_EVALUATIONS, DynamicValues};
+use crate::dynamic::{DYNAMIC_EVALUATIONS, DynamicOptions, DynamicValues};
 use crate::federation::follow::{merge, requested_properties, retain_wanted};
 use crate::federation::requests::MAX_REQUEST_ID;
 use crate::federation::{Followed as _, FollowedQuery};
@@ -56,7 +56,9 @@ impl LookupServant for TraderServant {
         if values.starting_trader.first().is_some_and(|first| trader.followed.links.get(first).is_none()) {
             return Err(invalid("starting_trader"));
         }
-        let dynamic = DynamicValues::new(trader.dynamic, deadline);
+        let lifetime = values.dynamic_age.map_or(trader.dynamic.lifetime, |age| age.min(trader.dynamic.lifetime));
+        let options = DynamicOptions { lifetime, ..trader.dynamic };
+        let dynamic = DynamicValues::cached(options, deadline, &trader.dynamic_cache);
         let query = LocalQuery {
             service_type,
             constraint: &parsed,

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 use spandrel::services::NamingClient;
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
 use spandrel_store::{BackupCommand, Service};
+use spandrel_trading::dynamic::DynamicOptions;
 use spandrel_trading::{
     LOOKUP_KEY, PurgeOptions, STORE_FILE, TradingError, TradingOptions, TradingService, check_store,
 };
@@ -30,6 +31,9 @@ struct Args {
     /// The time after which a query ends with the offers found until then, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 2_000)]
     query_time: u64,
+    /// The time for which later queries use the value of a dynamic property again, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    dynamic_lifetime: u64,
     /// Ask each exported object whether it has the interface of its service type
     #[arg(long)]
     check_interfaces: bool,
@@ -77,6 +81,7 @@ fn serve(args: &Args) -> Result<(), Failure> {
         query_time: Duration::from_millis(args.query_time),
         checks_interfaces: args.check_interfaces,
         purge,
+        dynamic: DynamicOptions { lifetime: Duration::from_millis(args.dynamic_lifetime), ..DynamicOptions::default() },
         ..TradingOptions::default()
     };
     let service = TradingService::start(daemon.orb(), options).map_err(|error| match error {

@@ -1,6 +1,7 @@
 //! The policies of a query, with the defaults and bounds of the trader.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use spandrel::services::cos_trading::lookup::{IllegalPolicyName, InvalidPolicyValue, PolicyTypeMismatch, QueryError};
 use spandrel::services::cos_trading::{DuplicatePolicyName, FollowOption, Policy};
@@ -8,6 +9,7 @@ use spandrel::types::Typed;
 use spandrel::types::values::Decode;
 
 use crate::attributes::Attributes;
+use crate::dynamic::DYNAMIC_AGE;
 use crate::federation::rules::stricter;
 use crate::names::is_identifier;
 
@@ -25,6 +27,8 @@ pub(crate) struct QueryPolicies {
     pub(crate) use_proxy_offers: bool,
     pub(crate) starting_trader: Vec<String>,
     pub(crate) request_id: Option<Vec<u8>>,
+    /// The greatest age of the values of dynamic properties, if the importer limits it.
+    pub(crate) dynamic_age: Option<Duration>,
 }
 
 impl QueryPolicies {
@@ -42,6 +46,7 @@ impl QueryPolicies {
             use_proxy_offers: false,
             starting_trader: Vec::new(),
             request_id: None,
+            dynamic_age: None,
         }
     }
 
@@ -59,6 +64,7 @@ impl QueryPolicies {
             use_proxy_offers: attributes.supports_proxy_offers,
             starting_trader: Vec::new(),
             request_id: None,
+            dynamic_age: None,
         };
         let mut names = HashSet::new();
         for policy in policies {
@@ -89,6 +95,7 @@ impl QueryPolicies {
                     }
                 }
                 "request_id" => values.request_id = Some(value(policy)?),
+                DYNAMIC_AGE => values.dynamic_age = Some(Duration::from_millis(value::<u32>(policy)?.into())),
                 _ => {}
             }
         }

@@ -14,7 +14,7 @@ use spandrel_daemon::{IteratorOptions, PurgeOptions, Purger};
 use spandrel_store::{Administration, Service, Storage};
 
 use crate::components::TraderServant;
-use crate::dynamic::DynamicOptions;
+use crate::dynamic::{DynamicCache, DynamicOptions};
 use crate::federation::linked::{LinkOptions, LinkedTraders};
 use crate::iterators::Iterators;
 use crate::limits::Limits;
@@ -174,6 +174,7 @@ impl TradingService {
             checks_interfaces: options.checks_interfaces,
             followed,
             dynamic: options.dynamic,
+            dynamic_cache: Arc::new(DynamicCache::default()),
             components: OnceLock::new(),
         });
         let serve = |key: &str, servant: Arc<dyn Servant>| -> Result<ObjectRef, TradingError> {

@@ -10,7 +10,7 @@ use spandrel::services::cos_trading::{
 use spandrel::{ObjectRef, Orb};
 use spandrel_constraint::{PropertyTypes, ValueType};
 
-use crate::dynamic::{DynamicOptions, DynamicValues};
+use crate::dynamic::{DynamicCache, DynamicOptions, DynamicValues};
 use crate::federation::linked::LinkedTraders;
 use crate::iterators::Iterators;
 use crate::limits::Limits;
@@ -29,6 +29,7 @@ pub(crate) struct Trader {
     pub(crate) checks_interfaces: bool,
     pub(crate) followed: LinkedTraders,
     pub(crate) dynamic: DynamicOptions,
+    pub(crate) dynamic_cache: Arc<DynamicCache>,
     pub(crate) components: OnceLock<Components>,
 }
 

@@ -11,7 +11,10 @@ use spandrel::types::{Any, TypeCode};
 use spandrel::{Endpoint, Orb, Poa};
 use spandrel_test_support::TEST_TIMEOUT;
 
-use spandrel_trading::dynamic::{DynamicOptions, DynamicValues, Evaluation};
+use spandrel_trading::TradingOptions;
+use spandrel_trading::dynamic::{DYNAMIC_AGE, DynamicCache, DynamicOptions, DynamicValues, Evaluation};
+
+use crate::support::{Served, names, policy, property, text};
 
 /// An evaluator whose answer depends on the name of the property.
 #[derive(Debug)]
@@ -167,4 +170,70 @@ fn no_value_is_evaluated_after_the_end_of_the_query() {
     let values = DynamicValues::new(patient(), Instant::now());
     assert_eq!(values.evaluated(&fixture.evaluation(1, "queue")), None);
     assert_eq!(fixture.calls(), 0);
+}
+
+#[test]
+fn a_value_is_used_again_within_its_lifetime_and_for_the_same_property() {
+    let fixture = Fixture::new();
+    let cache = spandrel::net::sync::Arc::new(DynamicCache::default());
+    let query = |lifetime| {
+        let options = DynamicOptions { lifetime, ..DynamicOptions::default() };
+        DynamicValues::cached(options, Instant::now() + TEST_TIMEOUT, &cache)
+    };
+    let evaluated = |lifetime, evaluation: &Evaluation| long(query(lifetime).evaluated(evaluation));
+    let queue = fixture.evaluation(1, "queue");
+    for _ in 0..3 {
+        assert_eq!(evaluated(TEST_TIMEOUT, &queue), Some(7));
+    }
+    assert_eq!(fixture.calls(), 1);
+    // Another offer, another name, another argument of the evaluator, and a query that wants the value of now.
+    let changed = DynamicProp { extra_info: Any::new("y").unwrap(), ..fixture.property.clone() };
+    let changed = Evaluation { property: changed, ..queue.clone() };
+    for other in [fixture.evaluation(2, "queue"), fixture.evaluation(1, "other_name"), changed] {
+        assert_eq!(evaluated(TEST_TIMEOUT, &other), Some(7));
+    }
+    assert_eq!(evaluated(Duration::ZERO, &queue), Some(7));
+    assert_eq!(fixture.calls(), 5);
+    // What has no value is asked for again.
+    for _ in 0..2 {
+        assert_eq!(evaluated(TEST_TIMEOUT, &fixture.evaluation(3, "fails")), None);
+    }
+    assert_eq!(fixture.calls(), 7);
+    // The value becomes too old.
+    assert_eq!(evaluated(TEST_TIMEOUT, &queue), Some(7));
+    let calls = fixture.calls();
+    spandrel_test_support::wait_until("another evaluation", || {
+        assert_eq!(evaluated(Duration::from_millis(1), &queue), Some(7));
+        fixture.calls() > calls
+    });
+}
+
+#[test]
+fn queries_share_values_as_the_trader_and_their_policies_permit() {
+    let fixture = Fixture::new();
+    let options = DynamicOptions { lifetime: TEST_TIMEOUT, ..DynamicOptions::default() };
+    let served = Served::with(TradingOptions { dynamic: options, ..TradingOptions::default() });
+    served.add_printer_type();
+    let dynamic = |extra: &str| {
+        let evaluated = DynamicProp { extra_info: text(extra), ..fixture.property.clone() };
+        property("ppm", Any::new(evaluated).unwrap())
+    };
+    let id = served.export("Printer", &[property("name", text("laser")), dynamic("a")]);
+    let finds = |policies: &[_]| served.query("Printer", "ppm == 7", "", policies).0.len() == 1;
+    assert!(finds(&[]) && finds(&[]));
+    assert_eq!(fixture.calls(), 1);
+    assert!(finds(&[policy(DYNAMIC_AGE, Any::new(0_u32).unwrap())]));
+    assert_eq!(fixture.calls(), 2);
+    // A policy shortens the time only.
+    assert!(finds(&[policy(DYNAMIC_AGE, Any::new(u32::MAX).unwrap())]));
+    assert_eq!(fixture.calls(), 2);
+    assert!(
+        served.lookup.query("Printer", "", "", &[policy(DYNAMIC_AGE, text("0"))], &crate::support::none(), 1).is_err()
+    );
+    served.register.modify(&id, &names(&[]), &[dynamic("b")]).unwrap();
+    assert!(finds(&[]));
+    assert_eq!(fixture.calls(), 3);
+    // Offers are withdrawn by values of now.
+    served.register.withdraw_using_constraint("Printer", "ppm == 7").unwrap();
+    assert_eq!(fixture.calls(), 4);
 }
