@@ -19,15 +19,20 @@ fn command() -> Command {
 }
 
 /// A process that serves the store in this folder, and the URL of its factory.
-struct Process {
+pub(crate) struct Process {
     child: ChildProcess,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Process {
     fn start(folder: &Path, port: u16, words: &[&str]) -> Self {
+        Self::with(folder, &[&["--listen", &format!("iiop://127.0.0.1:{port}")], words].concat())
+    }
+
+    /// A process with these options.
+    pub(crate) fn with(folder: &Path, words: &[&str]) -> Self {
         let mut command = command();
-        command.args(["--listen", &format!("iiop://127.0.0.1:{port}"), "--data"]).arg(folder).args(words);
+        command.arg("--data").arg(folder).args(words);
         let mut child = ChildProcess::start(command.stdout(Stdio::piped()));
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");

@@ -1,10 +1,12 @@
 //! Tests of the property service, by sentences of its specification, over its references and in its process.
 
+mod authorization;
 mod concurrency;
 mod durability;
 mod embedding;
 mod executable;
 mod factories;
+mod hostile;
 mod iterators;
 mod limits;
 mod omniorb;

@@ -1,6 +1,7 @@
 //! Tests of the trading service, by sentences of its specification, over its references and in its process.
 
 mod admin;
+mod authorization;
 mod durability;
 mod dynamic;
 mod executable;

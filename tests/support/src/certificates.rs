@@ -1,6 +1,7 @@
 //! Certificate authorities and the certificates that they issue, created for each run.
 
 use std::fmt;
+use std::path::Path;
 
 use rcgen::{
     BasicConstraints, CertificateRevocationListParams, CertifiedIssuer, DistinguishedName, ExtendedKeyUsagePurpose,
@@ -44,6 +45,27 @@ impl Authority {
     #[must_use]
     pub fn issue(&self, host: &str) -> Identity {
         self.issue_with(&[host], |_| {})
+    }
+
+    /// Writes a certificate for this host, its key and that of the authority into a folder. Returns the options of a program
+    /// with this identity: `--cert`, `--key` and `--ca`.
+    ///
+    /// # Panics
+    /// If a file cannot be written.
+    #[must_use]
+    pub fn write_options(&self, folder: &Path, host: &str) -> Vec<String> {
+        let Identity { chain, key } = self.issue(host);
+        let files = [
+            ("--cert", format!("{host}.pem"), chain),
+            ("--key", format!("{host}.key"), key),
+            ("--ca", "ca.pem".to_owned(), self.pem()),
+        ];
+        let written = |(option, name, text): (&str, String, String)| {
+            let file = folder.join(name);
+            std::fs::write(&file, text).expect("the folder can be written");
+            [option.to_owned(), file.display().to_string()]
+        };
+        files.into_iter().flat_map(written).collect()
     }
 
     /// Issues a certificate for these hosts; the first is the common name. `change` adjusts the parameters.
