@@ -2,7 +2,7 @@
 
 use spandrel::services::cos_notify_channel_admin::InterFilterGroupOperator;
 
-use crate::filter::FilteredEvent;
+use crate::constraints::FilteredEvent;
 use crate::filters::FilterSet;
 use crate::kind::Side;
 use crate::member::MemberCell;

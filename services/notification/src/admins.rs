@@ -19,10 +19,10 @@ use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
 use crate::activation::activate;
 use crate::admin::Admin;
+use crate::changed_member::Member;
 use crate::channel::Channel;
 use crate::filters::mapping_reference;
 use crate::kind::{EventForm, ProxyKind, Side};
-use crate::member::Member;
 use crate::qos::{Level, Qos};
 use crate::servant::ProxyServant;
 

@@ -18,14 +18,15 @@ use spandrel_delivery::{Connection, Lifetime, QueueCounts, notify_disconnection}
 
 use crate::admin::Admin;
 use crate::admin_properties::AdminSettings;
+use crate::changed_member::Member;
 use crate::channel_edits::{ChannelEdits, forget_proxy, peer_reference};
+use crate::constraints::FilteredEvent;
 use crate::durable::{DurableStore, StoredEvent, Target};
 use crate::encoding::encoded_octets;
 use crate::event_types::TypeSet;
-use crate::filter::FilteredEvent;
 use crate::kind::{EventForm, ProxyKind, Side};
 use crate::live::LiveEvent;
-use crate::member::{Member, MemberState};
+use crate::member::MemberState;
 use crate::notification::{Content, EventTimes};
 use crate::proxy::Proxy;
 use crate::qos::{Qos, Reliability};
@@ -291,10 +292,10 @@ impl Channel {
             };
             let (event, is_distributed) = (Arc::new(event), Arc::new(AtomicBool::new(false)));
             while !is_distributed.load(Ordering::SeqCst) {
-                let (channel, event, done) = (channel.clone(), Arc::clone(&event), Arc::clone(&is_distributed));
+                let (channel, event, flag) = (channel.clone(), Arc::clone(&event), Arc::clone(&is_distributed));
                 let job = move || {
                     let outcome = channel.upgrade().map(|channel| channel.distribute(std::slice::from_ref(&*event)));
-                    done.store(!matches!(outcome, Some(Err(_))), Ordering::SeqCst);
+                    flag.store(!matches!(outcome, Some(Err(_))), Ordering::SeqCst);
                 };
                 store.run_job(job).await;
                 if store.has_ended() {
@@ -708,7 +709,7 @@ impl Channel {
             return;
         }
         self.forget_connection(proxy);
-        proxy.acknowledge_pulled();
+        proxy.pulled.acknowledge();
         if self.members.write().proxies.remove(&proxy.id).is_some() {
             let counts = proxy.queue.counts();
             self.counts.delivered.fetch_add(counts.delivered, Ordering::Relaxed);

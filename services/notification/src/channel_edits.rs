@@ -12,11 +12,11 @@ use spandrel_delivery::Connection;
 use crate::admin::Admin;
 use crate::durable::DurableStore;
 use crate::encoding::encoded;
-use crate::filter_record::write_with_filters;
-use crate::filters::AnyFilter;
+use crate::filters::{AnyFilter, write_with_filters};
+use crate::mapping_filter::MappingFilter;
 use crate::member::MemberState;
 use crate::proxy::Proxy;
-use crate::records::{AdminFields, ChannelRecord, ProxyFields, kind_fields, member_fields};
+use crate::records::{AdminFields, ChannelRecord, MemberFields, ProxyFields, kind_fields};
 use crate::store::Edit;
 
 /// Edits of one channel.
@@ -105,6 +105,19 @@ impl ChannelEdits {
         }
         Ok(())
     }
+}
+
+fn member_fields(state: &MemberState) -> MemberFields {
+    let (filters, last_filter) = state.filters.numbers();
+    let number = |filter: &Option<Arc<MappingFilter>>| filter.as_ref().map_or(0, |filter| filter.id);
+    (
+        state.qos.recorded(),
+        filters,
+        last_filter,
+        (number(&state.mappings.priority), number(&state.mappings.lifetime)),
+        state.types.list(),
+        (state.is_suspended, state.gets_no_types),
+    )
 }
 
 /// Removes the record of a proxy whose connection has ended, with the next write.

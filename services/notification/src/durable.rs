@@ -115,9 +115,9 @@ impl DurableStore {
     /// Does work that may wait for the disk on the store's thread, and returns when it is done. Without the thread, the work
     /// is dropped.
     pub(crate) async fn run_job(&self, job: impl FnOnce() + Send + 'static) {
-        let done: Arc<Mutex<(bool, Option<Waker>)>> = Arc::default();
+        let completion: Arc<Mutex<(bool, Option<Waker>)>> = Arc::default();
         {
-            let end = JobEnd(Arc::clone(&done));
+            let end = JobEnd(Arc::clone(&completion));
             let mut background = self.background.lock();
             background.jobs.push_back(Box::new(move || {
                 let _end = end;
@@ -126,11 +126,11 @@ impl DurableStore {
             self.changed.notify_all();
         }
         poll_fn(|context| {
-            let mut done = done.lock();
-            if done.0 {
+            let mut state = completion.lock();
+            if state.0 {
                 return Poll::Ready(());
             }
-            done.1 = Some(context.waker().clone());
+            state.1 = Some(context.waker().clone());
             Poll::Pending
         })
         .await;
@@ -211,9 +211,9 @@ struct JobEnd(Arc<Mutex<(bool, Option<Waker>)>>);
 impl Drop for JobEnd {
     fn drop(&mut self) {
         let waker = {
-            let mut done = self.0.lock();
-            done.0 = true;
-            done.1.take()
+            let mut state = self.0.lock();
+            state.0 = true;
+            state.1.take()
         };
         if let Some(waker) = waker {
             waker.wake();

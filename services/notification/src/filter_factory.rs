@@ -8,8 +8,9 @@ use spandrel::services::cos_notify_filter::{
 use spandrel::types::Any;
 use spandrel::{ObjectRef, SystemException};
 
+use crate::constraints::{Constraints, GRAMMAR};
 use crate::encoding::encoded_octets;
-use crate::filter::{Constraints, Filter, GRAMMAR};
+use crate::filter::Filter;
 use crate::filter_object::FilterObject;
 use crate::filter_record::RecordCell;
 use crate::filters::{AnyFilter, object_id};

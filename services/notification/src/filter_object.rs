@@ -16,7 +16,8 @@ use spandrel::types::{Any, Interface as _};
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 use spandrel_daemon::require_at_most;
 
-use crate::filter::{ChangeError, Constraints, Filter, FilterConstraint, FilteredEvent, GRAMMAR};
+use crate::constraints::{ChangeError, Constraints, FilterConstraint, FilteredEvent, GRAMMAR};
+use crate::filter::Filter;
 use crate::notification::Content;
 use crate::shared::Shared;
 

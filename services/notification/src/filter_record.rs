@@ -1,22 +1,19 @@
 //! The records of filters in the store: a filter has one from its first use by an object of the store on.
 
-use std::collections::BTreeMap;
-
 use spandrel::SystemException;
-use spandrel::net::sync::{Arc, Mutex};
+use spandrel::net::sync::{Arc, Mutex, MutexGuard};
 use spandrel::types::Any;
 
+use crate::constraints::{ChangeError, Constraints, FilterResult, SharedConstraints};
 use crate::durable::DurableStore;
 use crate::encoding::encoded;
-use crate::filter::{ChangeError, Constraints, FilterResult, SharedConstraints};
-use crate::filters::AnyFilter;
 use crate::records::FilterRecord;
 use crate::store::Edit;
 
 /// The record of a filter. It is removed when the filter is dropped.
 #[derive(Debug)]
 pub(crate) struct RecordCell {
-    number: u64,
+    pub(crate) number: u64,
     store: Option<Arc<DurableStore>>,
     /// Held while the filter and its record are changed.
     state: Mutex<RecordState>,
@@ -25,12 +22,12 @@ pub(crate) struct RecordCell {
 /// The relation of a filter to the store.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RecordState {
-    is_stored: bool,
-    is_destroyed: bool,
+    pub(crate) is_stored: bool,
+    pub(crate) is_destroyed: bool,
 }
 
 /// The record of a filter as octets.
-fn encoded_record<R: FilterResult>(
+pub(crate) fn encoded_record<R: FilterResult>(
     default: Option<&Any>,
     constraints: &Constraints<R>,
     is_destroyed: bool,
@@ -49,6 +46,24 @@ impl RecordCell {
     /// The record of a filter of the store.
     pub(crate) fn restored(number: u64, store: Arc<DurableStore>, is_destroyed: bool) -> Self {
         Self { number, store: Some(store), state: Mutex::new(RecordState { is_stored: true, is_destroyed }) }
+    }
+
+    /// Locks the filter and its record against changes.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, RecordState> {
+        self.state.lock()
+    }
+
+    /// Stores that the filter has no object any more: it lives until no other object uses it.
+    pub(crate) fn mark_destroyed(
+        &self,
+        edit: impl FnOnce(bool) -> Result<Edit, SystemException>,
+    ) -> Result<(), SystemException> {
+        let mut state = self.state.lock();
+        if let Some(store) = self.store.as_ref().filter(|_| state.is_stored) {
+            store.write(vec![edit(true)?])?;
+        }
+        state.is_destroyed = true;
+        Ok(())
     }
 
     /// Changes the constraints of the filter after its record. Returns the constraints before.
@@ -78,58 +93,4 @@ impl Drop for RecordCell {
             store.write_later(Edit::Filter(self.number, None));
         }
     }
-}
-
-impl AnyFilter {
-    pub(crate) fn number(&self) -> u64 {
-        self.record().number
-    }
-
-    fn record(&self) -> &RecordCell {
-        match self {
-            Self::Plain(filter) => &filter.record,
-            Self::Mapping(filter) => &filter.record,
-        }
-    }
-
-    fn edit(&self, is_destroyed: bool) -> Result<Edit, SystemException> {
-        let octets = match self {
-            Self::Plain(filter) => encoded_record(None, &filter.constraints.read(), is_destroyed)?,
-            Self::Mapping(filter) => encoded_record(Some(&filter.default), &filter.constraints.read(), is_destroyed)?,
-        };
-        Ok(Edit::Filter(self.number(), Some(octets)))
-    }
-
-    /// Stores that the filter has no object any more: it lives until no other object uses it.
-    pub(crate) fn mark_destroyed(&self) -> Result<(), SystemException> {
-        let record = self.record();
-        let mut state = record.state.lock();
-        if let Some(store) = record.store.as_ref().filter(|_| state.is_stored) {
-            store.write(vec![self.edit(true)?])?;
-        }
-        state.is_destroyed = true;
-        Ok(())
-    }
-}
-
-/// Writes edits of objects, and the records of the filters that they use if the store has them not yet.
-pub(crate) fn write_with_filters(
-    store: &DurableStore,
-    filters: &BTreeMap<u64, AnyFilter>,
-    mut edits: Vec<Edit>,
-) -> Result<(), SystemException> {
-    let mut states = Vec::new();
-    // In the order of their numbers, so that no two threads wait for each other.
-    for filter in filters.values() {
-        let state = filter.record().state.lock();
-        if !state.is_stored {
-            edits.push(filter.edit(state.is_destroyed)?);
-            states.push(state);
-        }
-    }
-    store.write(edits)?;
-    for mut state in states {
-        state.is_stored = true;
-    }
-    Ok(())
 }

@@ -9,10 +9,11 @@ use spandrel::types::Interface as _;
 use spandrel::{CompletionStatus, ObjectRef, Poa, SystemException};
 use spandrel_daemon::require_at_most;
 
+use crate::constraints::FilteredEvent;
 use crate::durable::DurableStore;
-use crate::filter::{Filter, FilteredEvent};
+use crate::filter::Filter;
 use crate::filter_bounds::FilterBounds;
-use crate::filter_record::RecordCell;
+use crate::filter_record::{RecordCell, encoded_record};
 use crate::mapping_filter::MappingFilter;
 use crate::store::Edit;
 
@@ -24,6 +25,54 @@ pub(crate) const RESERVED_IDS: u64 = 1_000;
 pub(crate) enum AnyFilter {
     Plain(Arc<Filter>),
     Mapping(Arc<MappingFilter>),
+}
+
+impl AnyFilter {
+    pub(crate) fn number(&self) -> u64 {
+        self.record().number
+    }
+
+    fn record(&self) -> &RecordCell {
+        match self {
+            Self::Plain(filter) => &filter.record,
+            Self::Mapping(filter) => &filter.record,
+        }
+    }
+
+    fn edit(&self, is_destroyed: bool) -> Result<Edit, SystemException> {
+        let octets = match self {
+            Self::Plain(filter) => encoded_record(None, &filter.constraints.read(), is_destroyed)?,
+            Self::Mapping(filter) => encoded_record(Some(&filter.default), &filter.constraints.read(), is_destroyed)?,
+        };
+        Ok(Edit::Filter(self.number(), Some(octets)))
+    }
+
+    /// Stores that the filter has no object any more.
+    pub(crate) fn mark_destroyed(&self) -> Result<(), SystemException> {
+        self.record().mark_destroyed(|is_destroyed| self.edit(is_destroyed))
+    }
+}
+
+/// Writes edits of objects, and the records of the filters that they use if the store has them not yet.
+pub(crate) fn write_with_filters(
+    store: &DurableStore,
+    filters: &BTreeMap<u64, AnyFilter>,
+    mut edits: Vec<Edit>,
+) -> Result<(), SystemException> {
+    let mut states = Vec::new();
+    // In the order of their numbers, so that no two threads wait for each other.
+    for filter in filters.values() {
+        let state = filter.record().lock();
+        if !state.is_stored {
+            edits.push(filter.edit(state.is_destroyed)?);
+            states.push(state);
+        }
+    }
+    store.write(edits)?;
+    for mut state in states {
+        state.is_stored = true;
+    }
+    Ok(())
 }
 
 /// The filters of a service by their numbers.

@@ -26,8 +26,8 @@ use spandrel::services::cos_notify_filter::MappingFilter;
 use spandrel::types::{Any, Interface as _};
 use spandrel::{CompletionStatus, SystemException};
 
+use crate::changed_member::Member;
 use crate::filters::mapping_reference;
-use crate::member::Member;
 use crate::proxy::required;
 use crate::servant::ProxyServant;
 use crate::shared::{PullReply, ReplyForm, structured};
@@ -283,8 +283,8 @@ impl DeferredOperations for WaitingPulls {
             }
             _ => return Ok(TakenRequest::LeftToSkeleton(call)),
         };
-        proxy.acknowledge_pulled();
-        let reply = PullReply { reply, proxy: Arc::downgrade(proxy) };
+        proxy.pulled.acknowledge();
+        let reply = PullReply { reply, pulled: Arc::clone(&proxy.pulled) };
         if let Some(ended) = proxy.queue.wait(reply) {
             self.0.channel.shared.replies.send(ended);
         }

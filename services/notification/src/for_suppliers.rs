@@ -23,7 +23,7 @@ use spandrel::services::cos_notify_comm::{
 };
 use spandrel::types::{Any, Interface as _};
 
-use crate::member::Member;
+use crate::changed_member::Member;
 use crate::notification::Content;
 use crate::proxy::required;
 use crate::servant::ProxyServant;

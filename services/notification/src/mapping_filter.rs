@@ -4,7 +4,7 @@ use spandrel::net::sync::{Arc, RwLock};
 use spandrel::types::Any;
 use spandrel_delivery::MemoryCharge;
 
-use crate::filter::{ChangeError, Constraints, FilteredEvent, SharedConstraints};
+use crate::constraints::{ChangeError, Constraints, FilteredEvent, SharedConstraints};
 use crate::filter_record::RecordCell;
 
 /// A mapping filter. All results have the type of its default value.

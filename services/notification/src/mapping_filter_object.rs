@@ -14,7 +14,7 @@ use spandrel::types::{Any, TypeCode};
 use spandrel::{CompletionStatus, SystemException};
 use spandrel_daemon::require_at_most;
 
-use crate::filter::{ChangeError, FilterConstraint, FilteredEvent, GRAMMAR};
+use crate::constraints::{ChangeError, FilterConstraint, FilteredEvent, GRAMMAR};
 use crate::mapping_filter::MappingFilter;
 use crate::notification::Content;
 use crate::shared::Shared;

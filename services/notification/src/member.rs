@@ -2,12 +2,9 @@
 
 use spandrel::net::sync::{Arc, RwLock};
 
-use crate::admin::Admin;
 use crate::event_types::TypeSet;
 use crate::filters::FilterSet;
-use crate::kind::Side;
 use crate::mapping_filter::Mappings;
-use crate::proxy::Proxy;
 use crate::qos::Qos;
 
 /// The properties, filters and event types of an administrator or proxy.
@@ -39,28 +36,5 @@ impl MemberCell {
 
     pub(crate) fn set(&self, state: MemberState) {
         *self.0.write() = Arc::new(state);
-    }
-}
-
-/// An administrator or a proxy.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Member<'m> {
-    Admin(&'m Admin),
-    Proxy(&'m Arc<Proxy>),
-}
-
-impl<'m> Member<'m> {
-    pub(crate) fn cell(self) -> &'m MemberCell {
-        match self {
-            Self::Admin(admin) => &admin.state,
-            Self::Proxy(proxy) => &proxy.state,
-        }
-    }
-
-    pub(crate) fn side(self) -> Side {
-        match self {
-            Self::Admin(admin) => admin.side,
-            Self::Proxy(proxy) => proxy.kind.side,
-        }
     }
 }

@@ -9,13 +9,14 @@ use spandrel::{CompletionStatus, SystemException};
 use spandrel_delivery::{ConnectionCell, Event, EventMemory, EventQueue, Lifetime, MemoryCharge, QueueBounds, TaskEnd};
 
 use crate::admin::Admin;
+use crate::constraints::FilteredEvent;
 use crate::encoding::encoded_octets;
-use crate::filter::FilteredEvent;
 use crate::kind::ProxyKind;
 use crate::limits::Limits;
 use crate::mapping_filter::MappingFilter;
 use crate::member::{MemberCell, MemberState};
 use crate::notification::Notification;
+use crate::pulled::PulledEvents;
 use crate::qos::{Qos, span};
 use crate::received::ReceivedEvent;
 use crate::shared::{PullReply, Shared};
@@ -43,8 +44,7 @@ pub(crate) struct Proxy {
     pub(crate) is_stored: AtomicBool,
     /// The events for its consumer; for a supplier, the counts of failures.
     pub(crate) queue: EventQueue<PullReply>,
-    /// The persistent events of the last pull. The next pull acknowledges them.
-    pulled: Mutex<Vec<Arc<Event<Notification>>>>,
+    pub(crate) pulled: Arc<PulledEvents>,
     /// The end of the task that pushes or pulls.
     pub(crate) task: TaskEnd,
 }
@@ -71,7 +71,7 @@ impl Proxy {
             peer: Mutex::default(),
             is_stored: AtomicBool::new(false),
             queue,
-            pulled: Mutex::default(),
+            pulled: Arc::default(),
             task: TaskEnd::default(),
         })
     }
@@ -98,17 +98,6 @@ impl Proxy {
         })?;
         *self.peer.lock() = Some(Peer { reference, _charge: charge });
         Ok(())
-    }
-
-    /// Keeps the persistent events of a pull until the next one.
-    pub(crate) fn keep_pulled(&self, events: &[Arc<Event<Notification>>]) {
-        let persistent = events.iter().filter(|event| event.value.target.is_some());
-        self.pulled.lock().extend(persistent.cloned());
-    }
-
-    /// Ends the persistent events of the pulls before.
-    pub(crate) fn acknowledge_pulled(&self) {
-        drop(std::mem::take(&mut *self.pulled.lock()));
     }
 
     /// Whether an event passes the filters and types of the proxy and its administrator.

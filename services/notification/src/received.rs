@@ -59,7 +59,7 @@ impl ReceivedEvent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     instant: Instant,
-    /// Since 1970.
+    /// The time since 1970.
     time: Duration,
 }
 

@@ -7,7 +7,6 @@ use spandrel::types::{Any, Ior};
 
 use crate::admin_properties::AdminSettings;
 use crate::kind::{EventForm, ProxyKind, Side};
-use crate::member::MemberState;
 use crate::qos::{Level, Qos, Reliability};
 
 /// The properties of quality, the administrative properties, the name on the command line, the last administrator, and the
@@ -59,22 +58,6 @@ impl MemberRecord {
         let qos = Qos::default().with(&qos, level, Reliability::Persistent).ok()?;
         Some(Self { qos, filters, last_filter, priority, lifetime, types, is_suspended, gets_no_types })
     }
-}
-
-pub(crate) fn member_fields(state: &MemberState) -> MemberFields {
-    let (filters, last_filter) = state.filters.numbers();
-    let mappings = &state.mappings;
-    let number = |filter: &Option<_>| {
-        filter.as_ref().map_or(0, |filter: &std::sync::Arc<crate::mapping_filter::MappingFilter>| filter.id)
-    };
-    (
-        state.qos.recorded(),
-        filters,
-        last_filter,
-        (number(&mappings.priority), number(&mappings.lifetime)),
-        state.types.list(),
-        (state.is_suspended, state.gets_no_types),
-    )
 }
 
 /// Whether the operator is `OR_OP`, and the fields of a member.

@@ -11,10 +11,10 @@ use spandrel::services::cos_notify_filter::{Filter, FilterAdminServant};
 use spandrel::{ObjectRef, SystemException};
 use spandrel_delivery::Event;
 
+use crate::changed_member::Member;
 use crate::channel::{Channel, DisconnectCause};
 use crate::delivery::start_task;
 use crate::kind::Side;
-use crate::member::Member;
 use crate::notification::{Content, Notification};
 use crate::proxy::Proxy;
 use crate::qos::{Level, Qos};
@@ -56,9 +56,9 @@ impl ProxyServant {
 
     /// The next events for a consumer that pulls; those before are acknowledged.
     pub(crate) fn take(&self, how_many: usize) -> Result<Vec<Arc<Event<Notification>>>, Disconnected> {
-        self.proxy.acknowledge_pulled();
+        self.proxy.pulled.acknowledge();
         let events = self.proxy.queue.take(how_many)?;
-        self.proxy.keep_pulled(&events);
+        self.proxy.pulled.keep(&events);
         Ok(events)
     }
 

@@ -1,7 +1,5 @@
 //! The parts that all channels of a service share.
 
-use std::sync::Weak;
-
 use spandrel::net::sync::Arc;
 use spandrel::poa::ObjectId;
 use spandrel::server::{DeferredReply, Servant};
@@ -20,7 +18,7 @@ use crate::filter_bounds::FilterBounds;
 use crate::filters::Filters;
 use crate::limits::Limits;
 use crate::notification::Notification;
-use crate::proxy::Proxy;
+use crate::pulled::PulledEvents;
 use crate::qos::Reliability;
 
 /// The ORB, bounds and memory of a service.
@@ -89,8 +87,8 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct PullReply {
     pub(crate) reply: ReplyForm,
-    /// The proxy, whose queue has the reply.
-    pub(crate) proxy: Weak<Proxy>,
+    /// The persistent events that the consumer has pulled.
+    pub(crate) pulled: Arc<PulledEvents>,
 }
 
 /// A deferred reply in the form of its proxy.
@@ -135,8 +133,8 @@ impl WaitingPull for PullReply {
     }
 
     fn send(self, end: PullEnd<Notification>) {
-        if let (PullEnd::Events(events), Some(proxy)) = (&end, self.proxy.upgrade()) {
-            proxy.keep_pulled(events);
+        if let PullEnd::Events(events) = &end {
+            self.pulled.keep(events);
         }
         match self.reply {
             ReplyForm::Any(reply) => {

@@ -304,7 +304,7 @@ pub(crate) fn damaged(storage: &Storage, text: String) -> StoreError {
 pub struct StoreCounts {
     /// The channels whose connections are persistent.
     pub channels: usize,
-    /// Their persistent connections.
+    /// The persistent connections of these channels.
     pub connections: usize,
     /// The filters that they use.
     pub filters: usize,

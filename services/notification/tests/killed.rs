@@ -65,8 +65,8 @@ fn acknowledged_events_survive_kill_9_under_load() {
         }
         let object = |nth: usize| client.string_to_object(&references[nth]).unwrap();
         let pull: StructuredProxyPullSupplier = object(0).narrow().unwrap();
-        let taken: BTreeSet<String> = pulled(&pull).into_iter().collect();
-        let missing: Vec<_> = expected.difference(&taken).collect();
+        let pulled_names: BTreeSet<String> = pulled(&pull).into_iter().collect();
+        let missing: Vec<_> = expected.difference(&pulled_names).collect();
         assert!(missing.is_empty(), "round {round}: the pull consumer misses {missing:?}");
         wait_until("the events of the push consumer", || {
             let got: BTreeSet<String> = recorder.names.lock().unwrap().iter().cloned().collect();
