@@ -76,9 +76,9 @@ enum Command {
     },
     /// Record the golden GIOP messages of orb/giop/tests again
     Golden,
-    /// Run the naming service against the clients of JacORB and GlassFish's ORB, the interface repository against
-    /// JacORB's, and our stubs against JacORB's naming service; kill a server of the activator whose client is JacORB's;
-    /// then end naming service and activator while clients use them
+    /// Run the naming service against the clients of JacORB and GlassFish's ORB, the interface repository, the trading and
+    /// the property service against JacORB's, some also against omniORB's, and our stubs against JacORB's naming service;
+    /// kill a server of the activator whose client is JacORB's; then end services and activator while clients use them
     Services {
         /// The number of times that the services are killed
         #[arg(long, value_name = "N", default_value_t = 500)]

@@ -28,43 +28,106 @@ struct JavaOrb {
 const JACORB: JavaOrb = JavaOrb { profile: "jacorb", package: "org.jacorb.orb" };
 const GLASSFISH: JavaOrb = JavaOrb { profile: "glassfish", package: "com.sun.corba.ee.impl.orb" };
 
-/// Runs the clients of Java's ORBs against our service, our stubs against JacORB's service, and then ends our
-/// service this many times while clients bind names, the property and trading services while they change properties and
-/// offers, the event service while they create channels, a trader of a ring, and the activator while servers start.
+/// The outcome of one kind of run: so many cases, calls or ends.
+type Outcome = Result<String>;
+
+/// A test of a service that ends its process many times while clients use it.
+struct KilledService {
+    kind: &'static str,
+    /// The test program, unique in the workspace.
+    program: &'static str,
+    test: &'static str,
+}
+
+const SURVIVES: &str = "acknowledged_changes_survive_kill_9_under_load";
+const CHANNELS_SURVIVE: &str = "acknowledged_channels_and_connections_survive_kill_9_under_load";
+const KILLED_SERVICES: [KilledService; 6] = [
+    KilledService { kind: "the naming service under load", program: "naming", test: SURVIVES },
+    KilledService { kind: "the property service under load", program: "property", test: SURVIVES },
+    KilledService { kind: "the trading service under load", program: "trading", test: SURVIVES },
+    KilledService { kind: "the event service under load", program: "event", test: CHANNELS_SURVIVE },
+    KilledService {
+        kind: "a trader in a ring of five",
+        program: "trading",
+        test: "a_ring_of_five_processes_answers_without_a_killed_one",
+    },
+    KilledService {
+        kind: "the activator while servers start",
+        program: "activator",
+        test: "no_server_is_started_twice_if_the_activator_is_killed_at_any_instant",
+    },
+];
+
+/// Tests whose client is a program of omniORB, by their test programs.
+const OMNIORB_TESTS: [(&str, &str, &str); 3] = [
+    ("property service", "property", "omniorb::omniorb_uses_sets_iterators_modes_and_constraints"),
+    ("trading service", "trading", "omniorb::omniorb_uses_types_offers_dynamic_properties_and_links"),
+    ("event service", "event", "omni_events::the_tools_of_omni_events_use_our_service"),
+];
+
+/// Runs the clients of Java's ORBs and of omniORB against our services, our stubs against JacORB's service, and then
+/// ends our services this many times while clients bind names, change properties and offers, and create channels, a
+/// trader of a ring, and the activator while servers start. Prints a line for each kind. All kinds run, also after a failure.
 pub(crate) fn run(kills: u32) -> Result<()> {
     packages::require(packages::JACORB)?;
-    let programs = ["spandrel", "spandrel-naming", "spandrel-activator", "spandrel-repository", "spandrel-trading"];
+    let programs = [
+        "spandrel",
+        "spandrel-naming",
+        "spandrel-activator",
+        "spandrel-repository",
+        "spandrel-property",
+        "spandrel-trading",
+    ];
     workspace::run(&mut build_as_for_tests(&programs))?;
     for orb in [&JACORB, &GLASSFISH] {
         orb.build()?;
-        call_ours(orb)?;
     }
-    call_activated()?;
-    call_repository()?;
-    call_trader()?;
-    call_jacorb()?;
-    let survive = "acknowledged_changes_survive_kill_9_under_load";
-    for (service, package, program, test) in [
-        ("naming", "spandrel-naming", "naming", survive),
-        ("property", "spandrel-property", "property", survive),
-        ("trading", "spandrel-trading", "trading", survive),
-        ("event", "spandrel-event", "event", "acknowledged_channels_and_connections_survive_kill_9_under_load"),
-    ] {
-        println!("-- {kills} times kill -9 of the {service} service under load");
-        run_kills(kills, package, program, test)?;
+    jacorb::build()?;
+    let mut failed = Vec::new();
+    let mut row = |kind: String, outcome: &dyn Fn() -> Outcome| {
+        let start = Instant::now();
+        let outcome = outcome();
+        let seconds = start.elapsed().as_secs_f64();
+        match outcome {
+            Ok(outcome) => println!("ok {kind}: {outcome} ({seconds:.1} s)"),
+            Err(error) => {
+                println!("FAILED {kind} ({seconds:.1} s): {error:#}");
+                failed.push(kind);
+            }
+        }
+    };
+    for orb in [&JACORB, &GLASSFISH] {
+        row(format!("client of {}, our naming service", orb.profile), &|| call_ours(orb));
     }
-    println!("-- {kills} times kill -9 of a trader in a ring of five");
-    run_kills(kills, "spandrel-trading", "trading", "a_ring_of_five_processes_answers_without_a_killed_one")?;
-    println!("-- {kills} times kill -9 of the activator while servers start");
-    let test = "no_server_is_started_twice_if_the_activator_is_killed_at_any_instant";
-    run_kills(kills, "spandrel-activator", "activator", test)
+    row("client of jacorb, our naming service started by the activator".to_owned(), &call_activated);
+    row("client of jacorb, our interface repository".to_owned(), &call_repository);
+    row("client of jacorb, our trading service".to_owned(), &call_trader);
+    row("client of jacorb, our property service".to_owned(), &call_property_service);
+    row("our stubs, naming service of jacorb".to_owned(), &call_jacorb);
+    for (service, program, test) in OMNIORB_TESTS {
+        row(format!("client of omniORB, our {service}"), &|| run_tests(program, test, &[]));
+    }
+    for KilledService { kind, program, test } in KILLED_SERVICES {
+        row(format!("{kills} times kill -9 of {kind}"), &|| {
+            run_tests(program, test, &[("SPANDREL_KILLS", &kills.to_string())])
+        });
+    }
+    ensure!(failed.is_empty(), "{} kinds of runs failed: {}", failed.len(), failed.join("; "));
+    Ok(())
 }
 
-/// Runs a test that kills processes this many times.
-fn run_kills(kills: u32, package: &str, program: &str, test: &str) -> Result<()> {
+/// Runs tests of a test program, as built for the tests of the workspace. Their output is printed if they fail.
+fn run_tests(program: &str, test: &str, variables: &[(&str, &str)]) -> Outcome {
     let mut command = Command::new(workspace::cargo_program());
-    command.args(["test", "--release", "--package", package, "--test", program, test, "--", "--nocapture"]);
-    workspace::run(command.env("SPANDREL_KILLS", kills.to_string()).current_dir(workspace::root()))
+    command.args(["test", "--quiet", "--workspace", "--test", program, test, "--", "--nocapture"]);
+    command.envs(variables.iter().copied()).env("SPANDREL_EXPECTS_PROGRAMS", "1").current_dir(workspace::root());
+    let output = command.output().context("cannot start Cargo")?;
+    let [lines, errors] = [&output.stdout, &output.stderr].map(|octets| String::from_utf8_lossy(octets));
+    ensure!(output.status.success(), "{}\n{lines}{errors}", output.status);
+    let passed = lines.lines().find_map(|line| line.strip_prefix("test result: ok. ")?.split(" passed").next());
+    let passed: u32 = passed.and_then(|passed| passed.parse().ok()).unwrap_or(0);
+    ensure!(passed > 0, "no test of {program} has the name {test}\n{lines}{errors}");
+    Ok(format!("{passed} test{} passed", if passed == 1 { "" } else { "s" }))
 }
 
 /// Checks the workspace `extra`: the naming service over a cluster of etcd, whose servers and members are ended.
@@ -114,7 +177,7 @@ impl JavaOrb {
 }
 
 /// Runs the client of an ORB against our service.
-fn call_ours(orb: &JavaOrb) -> Result<()> {
+fn call_ours(orb: &JavaOrb) -> Outcome {
     let data = workspace::target().join("services/data");
     if data.exists() {
         fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
@@ -122,8 +185,7 @@ fn call_ours(orb: &JavaOrb) -> Result<()> {
     let mut command = Command::new(workspace::target().join("debug/spandrel-naming"));
     command.arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
     let service = Bounded::start("spandrel-naming", &mut command)?;
-    let ready = service.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
-    let url = ready.strip_prefix("ready: NameService ").with_context(|| format!("not ready: {}", service.stderr()))?;
+    let url = ready_url(&service, "NameService")?;
     let port = url.trim_end_matches("/NameService").rsplit(':').next().context("no port")?;
 
     let mut client = orb.java();
@@ -133,12 +195,11 @@ fn call_ours(orb: &JavaOrb) -> Result<()> {
         client.args(["-Dbootstrap=true", "-Dorg.omg.CORBA.ORBInitialHost=127.0.0.1"]);
         client.arg(format!("-Dorg.omg.CORBA.ORBInitialPort={port}"));
     }
-    println!("-- the client of {} against our naming service", orb.profile);
     run_client(client.arg("NamesClient"), 25)
 }
 
 /// Runs JacORB's client against our naming service, which the activator starts.
-fn call_activated() -> Result<()> {
+fn call_activated() -> Outcome {
     let folder = workspace::target().join("services/activated");
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -155,20 +216,16 @@ fn call_activated() -> Result<()> {
     let mut command = Command::new(programs.join("spandrel-activator"));
     command.arg("--data").arg(&folder).args(["--listen", "iiop://127.0.0.1:0"]);
     let service = Bounded::start("spandrel-activator", &mut command)?;
-    let ready = service.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
-    let url =
-        ready.strip_prefix("ready: ImplRepoService ").with_context(|| format!("not ready: {}", service.stderr()))?;
+    let url = ready_url(&service, "ImplRepoService")?;
     let address = url.trim_start_matches("corbaloc::").trim_end_matches("/ImplRepoService");
     let administer = |words: &[&str]| {
         let mut command = Command::new(programs.join("spandrel-activator"));
         workspace::run(command.args(["--server", address]).args(words))
     };
     administer(&["add", "names", "--command", "naming"])?;
-    println!("-- the client of jacorb against our naming service, started by the activator");
     let mut client = JACORB.java();
     client.arg(format!("-DORBInitRef.NameService={url}/names/NameService"));
     let outcome = run_client(client.arg("NamesClient"), 25);
-    println!("-- a client of jacorb falls back to the activator when its server is killed");
     let mut client = JACORB.java();
     client.arg(format!("-DORBInitRef.NameService={url}/names/NameService"));
     let pid = || {
@@ -178,14 +235,17 @@ fn call_activated() -> Result<()> {
         let pid = shown.lines().find_map(|line| line.trim().strip_prefix("pid: ")?.trim().parse().ok());
         pid.with_context(|| format!("no process: {shown}{}", String::from_utf8_lossy(&output.stderr)))
     };
-    let outcome = outcome.and_then(|()| call_after_kills(client.arg("ActivatedClient"), 2, pid));
+    let outcome = outcome.and_then(|cases| {
+        let calls = call_after_kills(client.arg("ActivatedClient"), 2, pid)?;
+        Ok(format!("{cases}, {calls}"))
+    });
     administer(&["stop", "names"])?;
     outcome
 }
 
 /// Runs a client, kills its server this many times, and tells the client so each time: it calls again by the reference that
 /// it has. `pid`: the process id of the running server.
-fn call_after_kills(client: &mut Command, kills: usize, pid: impl Fn() -> Result<u32>) -> Result<()> {
+fn call_after_kills(client: &mut Command, kills: usize, pid: impl Fn() -> Result<u32>) -> Outcome {
     let mut client = Bounded::start("the client", client)?;
     let deadline = Instant::now() + RUN_TIMEOUT;
     let expect = |client: &Bounded, case: &str| {
@@ -210,13 +270,12 @@ fn call_after_kills(client: &mut Command, kills: usize, pid: impl Fn() -> Result
     }
     let status = client.finish(START_TIMEOUT)?;
     ensure!(status.success(), "{status}");
-    println!("{kills} calls after {kills} kills");
-    Ok(())
+    Ok(format!("{kills} calls after {kills} kills"))
 }
 
 /// Runs JacORB's stubs of the interface repository against ours. (GlassFish's ORB has the `FullInterfaceDescription` of
 /// CORBA 2.3, which has a member more.)
-fn call_repository() -> Result<()> {
+fn call_repository() -> Outcome {
     let data = workspace::target().join("services/repository");
     if data.exists() {
         fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
@@ -225,58 +284,72 @@ fn call_repository() -> Result<()> {
     let mut command = program("spandrel-repository");
     command.arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
     let service = Bounded::start("spandrel-repository", &mut command)?;
-    let ready = service.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
-    let url = ready.strip_prefix("ready: InterfaceRepository ");
-    let url = url.with_context(|| format!("not ready: {}", service.stderr()))?;
+    let url = ready_url(&service, "InterfaceRepository")?;
     let mut idl = program("spandrel");
     idl.args(["idl", &format!("--to-repository={url}")]).arg(workspace::root().join("examples/bank/bank.idl"));
-    workspace::run(&mut idl)?;
+    let output = idl.output().context("spandrel idl")?;
+    ensure!(output.status.success(), "spandrel idl: {}", String::from_utf8_lossy(&output.stderr));
     let mut command = program("examples/bank-server");
     command.args(["-ORBListenEndpoints", "iiop://127.0.0.1:0", "-ORBInitRef", &format!("InterfaceRepository={url}")]);
     let server = Bounded::start("bank-server", &mut command)?;
     let account = server.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
     ensure!(account.starts_with("IOR:"), "no reference: {account}\n{}", server.stderr());
-    println!("-- the client of jacorb against our interface repository");
     let mut client = JACORB.java();
     client.arg(format!("-DORBInitRef.InterfaceRepository={url}"));
     run_client(client.args(["RepositoryClient", &account]), 9)
 }
 
 /// Runs JacORB's stubs of the trading service against ours, whose linked trader is in the client.
-fn call_trader() -> Result<()> {
-    jacorb::build()?;
-    let data = workspace::target().join("services/trading");
-    let mut command = Command::new(workspace::target().join("debug/spandrel-trading"));
+fn call_trader() -> Outcome {
+    let service = start_transient("spandrel-trading")?;
+    let url = ready_url(&service, "TradingService")?;
+    run_client(jacorb::command().args(["trading", "--call", &url]), 10)
+}
+
+/// Runs JacORB's stubs of the property service against ours.
+fn call_property_service() -> Outcome {
+    let service = start_transient("spandrel-property")?;
+    let factory = ready_url(&service, "PropertySetFactory")?;
+    let def_factory = ready_url(&service, "PropertySetDefFactory")?;
+    run_client(jacorb::command().args(["properties", "--call", &factory, &def_factory]), 6)
+}
+
+/// Starts a service with its state in memory, at a free port.
+fn start_transient(program: &str) -> Result<Bounded> {
+    let data = workspace::target().join("services/transient");
+    let mut command = Command::new(workspace::target().join("debug").join(program));
     command.arg("--transient").arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
-    let service = Bounded::start("spandrel-trading", &mut command)?;
-    let ready = service.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
-    let url =
-        ready.strip_prefix("ready: TradingService ").with_context(|| format!("not ready: {}", service.stderr()))?;
-    println!("-- the client of jacorb against our trading service");
-    run_client(jacorb::command().args(["trading", "--call", url]), 10)
+    Bounded::start(program, &mut command)
+}
+
+/// The URL in the next line of a service: that of the object with this name.
+fn ready_url(service: &Bounded, object: &str) -> Result<String> {
+    let line = service.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
+    let url = line.strip_prefix(&format!("ready: {object} ")).map(str::to_owned);
+    url.with_context(|| format!("not ready: {line}{}", service.stderr()))
 }
 
 /// Runs a client, and counts the cases that passed: so many at least.
-fn run_client(client: &mut Command, cases: u32) -> Result<()> {
+fn run_client(client: &mut Command, cases: u32) -> Outcome {
     let mut client = Bounded::start("the client", client)?;
     let deadline = Instant::now() + RUN_TIMEOUT;
-    let mut passed = 0;
+    let (mut passed, mut others) = (0, String::new());
     while let Some(line) = client.line(deadline)? {
         if line.starts_with("ok ") {
             passed += 1;
         } else {
-            println!("{line}");
+            others += &line;
+            others.push('\n');
         }
     }
     let errors = client.stderr();
     let status = client.finish(START_TIMEOUT)?;
-    ensure!(status.success() && passed >= cases, "{passed} cases passed, {status}\n{errors}");
-    println!("{passed} cases passed");
-    Ok(())
+    ensure!(status.success() && passed >= cases, "{passed} cases passed, {status}\n{others}{errors}");
+    Ok(format!("{passed} cases passed"))
 }
 
 /// Runs the tests of our stubs against JacORB's naming service.
-fn call_jacorb() -> Result<()> {
+fn call_jacorb() -> Outcome {
     let reference = JACORB.folder().join("service.ior");
     if reference.exists() {
         fs::remove_file(&reference).with_context(|| reference.display().to_string())?;
@@ -292,8 +365,5 @@ fn call_jacorb() -> Result<()> {
             _ => std::thread::sleep(Duration::from_millis(50)),
         }
     };
-    println!("-- our stubs against JacORB's naming service");
-    let mut command = Command::new(workspace::cargo_program());
-    command.args(["test", "--package", "spandrel-interop", "--test", "interop", "cos_naming::each_service"]);
-    workspace::run(command.env("SPANDREL_NAMING_SERVICE", text.trim()).current_dir(workspace::root()))
+    run_tests("interop", "cos_naming::each_service", &[("SPANDREL_NAMING_SERVICE", text.trim())])
 }

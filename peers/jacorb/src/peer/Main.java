@@ -37,6 +37,8 @@ public final class Main {
                 return Names.call(options);
             case "trading":
                 return Trading.call(options);
+            case "properties":
+                return PropertySets.call(options);
             default:
                 System.err.println("not a role: " + options.role);
                 return 2;
