@@ -68,6 +68,11 @@ impl ClientArgs {
         self.call.options.has_options()
     }
 
+    /// TLS with the certificates and authorities of the options, for connections beside the ORB.
+    pub(crate) fn tls(&self) -> anyhow::Result<Option<spandrel::ssliop::Ssliop>> {
+        self.call.options.tls()
+    }
+
     /// Adds a remedy to the error of a call, if the reference shows one.
     pub(crate) fn explained(&self, error: anyhow::Error, ior: &Ior) -> anyhow::Error {
         self.call.options.explained(error, ior)

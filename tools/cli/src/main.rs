@@ -7,6 +7,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod bulk;
 mod call;
 mod client_args;
 mod common;
@@ -65,6 +66,7 @@ enum Command {
     Watch(watch::Args),
     Trade(trade::Args),
     Events(events::Args),
+    Bulk(bulk::Args),
     Dump(dump::Args),
     Idl(idl::Args),
     Options(options::Args),
@@ -129,6 +131,7 @@ fn main() -> ExitCode {
         Command::Watch(args) => args.run(),
         Command::Trade(args) => args.run(),
         Command::Events(args) => args.run(),
+        Command::Bulk(args) => args.run(),
         Command::Dump(args) => args.run(),
         Command::Idl(args) => args.run(),
         Command::Options(args) => args.run(),

@@ -76,16 +76,10 @@ impl ClientOrbArgs {
             "shm" => connector(spandrel::net::transport::Shm, &address),
             #[cfg(feature = "tls")]
             "ssliop" => {
-                let ssliop = ssliop();
                 // A site has options for ORBs, too.
                 let is_used =
                     |of: &OrbSetting| of.source == SettingSource::CommandLine || of.option.starts_with("-ORBSSL");
-                for OrbSetting { option, value, .. } in self.orb.settings()?.into_iter().filter(is_used) {
-                    if !ssliop.option(&option, &value).map_err(|error| anyhow::anyhow!("{option}: {error}"))? {
-                        return Err(common::usage(format!("`{option}` is not an option of TLS")));
-                    }
-                }
-                connector(ssliop, &address)
+                connector(self.ssliop_with(is_used)?, &address)
             }
             other => {
                 let unknown = format!("unknown transport `{other}` in `{text}`, the value of --to: expected {SCHEMES}");
@@ -93,6 +87,30 @@ impl ClientOrbArgs {
             }
         };
         Ok(Server { address, connect })
+    }
+
+    /// TLS with the certificates and authorities of the options, for connections beside the ORB.
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls(&self) -> anyhow::Result<Option<spandrel::ssliop::Ssliop>> {
+        self.ssliop_with(|of| of.option.starts_with("-ORBSSL")).map(Some)
+    }
+
+    /// TLS for connections beside the ORB: this command has none.
+    #[cfg(not(feature = "tls"))]
+    #[allow(clippy::unnecessary_wraps, clippy::unused_self, reason = "as with the feature")]
+    pub(crate) fn tls(&self) -> anyhow::Result<Option<spandrel::ssliop::Ssliop>> {
+        Ok(None)
+    }
+
+    #[cfg(feature = "tls")]
+    fn ssliop_with(&self, is_used: impl Fn(&OrbSetting) -> bool) -> anyhow::Result<spandrel::ssliop::Ssliop> {
+        let ssliop = ssliop();
+        for OrbSetting { option, value, .. } in self.orb.settings()?.into_iter().filter(is_used) {
+            if !ssliop.option(&option, &value).map_err(|error| anyhow::anyhow!("{option}: {error}"))? {
+                return Err(common::usage(format!("`{option}` is not an option of TLS")));
+            }
+        }
+        Ok(ssliop)
     }
 
     /// The options as they were given.

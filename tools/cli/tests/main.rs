@@ -1,6 +1,7 @@
 //! The command line, run as a program.
 
 mod bench;
+mod bulk;
 mod call;
 mod config;
 mod dump;

@@ -27,6 +27,16 @@ pub enum LabError {
         #[source]
         cause: SystemException,
     },
+    /// A bulk transfer ended before its end.
+    #[cfg(feature = "bulk")]
+    #[error("cannot {action}")]
+    Bulk {
+        /// The attempted action, in words that follow "cannot".
+        action: String,
+        /// The reason of the end.
+        #[source]
+        cause: spandrel::bulk::BulkError,
+    },
     /// A result file could not be written.
     #[error("cannot write {}", path.display())]
     Write {

@@ -3,13 +3,14 @@
 //! [`ttcp`] measures throughput, [`latency`] the time of single calls, and [`scalability`] its growth with
 //! the servants of a server. Each measures interchangeable [`mechanism`]s between two processes of this
 //! program ([`peer`]), which are pinned to cores ([`placement`]). [`mod@bench`] measures single components,
-//! and [`soak`] checks a long run of mixed traffic for errors and growth. The meaning of an experiment (workloads,
+//! and [`soak`] checks a long run of mixed traffic for errors and growth; [`bulk`] transfers files. The meaning of an experiment (workloads,
 //! rounds, ratios) is decided here; `spandrel-measure` has the histograms, statistics, tables and charts, and
 //! `spandrel-cli` parses the command line and prints errors.
 //!
 //! The plain socket calls, the base of all comparisons, are in `raw`, the one module with `unsafe`.
 
 pub mod bench;
+pub mod bulk;
 pub mod call_times;
 pub mod child;
 #[cfg(feature = "clap")]

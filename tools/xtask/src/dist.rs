@@ -13,7 +13,7 @@ use crate::workspace;
 
 /// The executables of a release.
 /// The features of the command line in a release.
-const FEATURES: &str = "spandrel-cli/man,spandrel-cli/object-files";
+const FEATURES: &str = "spandrel-cli/bulk,spandrel-cli/man,spandrel-cli/object-files";
 const PROGRAMS: [&str; 1] = ["spandrel"];
 /// The texts at the root of the repository that an archive has.
 const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
