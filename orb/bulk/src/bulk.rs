@@ -21,7 +21,7 @@ pub mod bulk {
         rt::BoundedVec<u8, 1048576>
     }
 
-    /// Addresses of bulk endpoints: `tcp://host:port`, `tls://host:port` or `unix:/path`, in order of preference.
+    /// Addresses of bulk endpoints: `tcp://host:port`, `tls://host:port`, `unix:/path` or `shm:/path`, in order of preference.
     pub type Endpoints = rt::BoundedVec<String, 16>;
     rt::alias! {
         endpoints_tc, endpoints_any(&rt::BoundedVec<String, 16>), "IDL:spandrel/Bulk/Endpoints:1.0",

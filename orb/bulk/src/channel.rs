@@ -2,6 +2,8 @@
 
 use std::{fmt, fs::File, io, net::IpAddr, ops::Range, time::Duration};
 
+#[cfg(target_os = "linux")]
+use spandrel_ipc::shm;
 #[cfg(unix)]
 use spandrel_ipc::unix;
 use spandrel_ipc::{Interest, Transfer, inet, wait_ready};
@@ -16,6 +18,8 @@ pub enum Route {
     Tls,
     /// A connection by UNIX-domain sockets.
     Unix,
+    /// Memory that both processes have mapped.
+    SharedMemory,
     /// An open file that was passed over a connection by UNIX-domain sockets.
     PassedFile,
     /// Calls over the GIOP connection.
@@ -28,6 +32,7 @@ impl fmt::Display for Route {
             Self::Tcp => "TCP",
             Self::Tls => "TLS",
             Self::Unix => "UNIX-domain socket",
+            Self::SharedMemory => "shared memory",
             Self::PassedFile => "passed file",
             Self::Calls => "calls",
         })
@@ -40,6 +45,8 @@ pub(crate) enum Channel {
     Tcp(inet::Stream),
     #[cfg(unix)]
     Unix(unix::Stream),
+    #[cfg(target_os = "linux")]
+    Shm(Box<shm::Stream>),
     Tls(Box<spandrel_ssliop::tls::Stream<inet::Stream>>),
 }
 
@@ -47,6 +54,7 @@ pub(crate) enum Channel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChannelPeer {
     Tcp(IpAddr),
+    /// A process of this machine, by a UNIX-domain socket or shared memory.
     #[cfg_attr(not(unix), allow(dead_code, reason = "there are no such sockets"))]
     Unix(Option<u32>),
     Tls(IpAddr, Option<Vec<u8>>),
@@ -64,6 +72,8 @@ impl Channel {
             Self::Tcp(stream) => stream,
             #[cfg(unix)]
             Self::Unix(stream) => stream,
+            #[cfg(target_os = "linux")]
+            Self::Shm(stream) => &**stream,
             Self::Tls(stream) => &**stream,
         }
     }
@@ -73,6 +83,8 @@ impl Channel {
             Self::Tcp(_) => Route::Tcp,
             #[cfg(unix)]
             Self::Unix(_) => Route::Unix,
+            #[cfg(target_os = "linux")]
+            Self::Shm(_) => Route::SharedMemory,
             Self::Tls(_) => Route::Tls,
         }
     }
@@ -83,6 +95,8 @@ impl Channel {
             Self::Tcp(stream) => ChannelPeer::Tcp(stream.remote_addr()?.ip().to_canonical()),
             #[cfg(any(target_os = "linux", target_os = "android"))]
             Self::Unix(stream) => ChannelPeer::Unix(Some(stream.peer_credentials()?.uid)),
+            #[cfg(target_os = "linux")]
+            Self::Shm(stream) => ChannelPeer::Unix(Some(stream.peer_credentials()?.uid)),
             #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
             Self::Unix(_) => ChannelPeer::Unix(None),
             Self::Tls(stream) => {
@@ -98,6 +112,8 @@ impl Channel {
             Self::Tcp(_) => true,
             #[cfg(unix)]
             Self::Unix(_) => true,
+            #[cfg(target_os = "linux")]
+            Self::Shm(_) => false,
             Self::Tls(_) => false,
         }
     }
@@ -109,6 +125,8 @@ impl Channel {
             Self::Tcp(stream) => stream.send_file(file, range),
             #[cfg(unix)]
             Self::Unix(stream) => stream.send_file(file, range),
+            #[cfg(target_os = "linux")]
+            Self::Shm(_) => return Err(io::ErrorKind::Unsupported.into()),
             Self::Tls(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         match result {

@@ -299,6 +299,12 @@ impl BulkClient {
                 let addr = spandrel_ipc::unix::Addr::path(path)?;
                 spandrel_ipc::unix::Connector::connect_timeout(&addr, self.connect).map(Channel::Unix)
             }
+            #[cfg(target_os = "linux")]
+            Endpoint::Shm(path) => {
+                let addr = spandrel_ipc::shm::Addr::path(path)?;
+                let stream = spandrel_ipc::shm::Connector::connect_timeout(&addr, self.connect)?;
+                Ok(Channel::Shm(Box::new(stream)))
+            }
             _ => Err(io::Error::new(io::ErrorKind::Unsupported, "this side has no such connections")),
         }
     }

@@ -13,13 +13,17 @@ pub(crate) enum Endpoint {
     Tls(String, u16),
     /// `unix:/path`, for parties on one machine.
     Unix(PathBuf),
+    /// `shm:/path` of the socket that passes the memory, for parties on one machine with Linux.
+    Shm(PathBuf),
 }
 
 impl Endpoint {
     /// The endpoint in this text; `None` for other texts, such as those of later versions.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        if let Some(path) = text.strip_prefix("unix:") {
-            return path.starts_with('/').then(|| Self::Unix(path.into()));
+        for (scheme, local) in [("unix:", Self::Unix as fn(PathBuf) -> Self), ("shm:", Self::Shm)] {
+            if let Some(path) = text.strip_prefix(scheme) {
+                return path.starts_with('/').then(|| local(path.into()));
+            }
         }
         let (scheme, rest) = text.split_once("://")?;
         let address = Address::new("tcp", rest);
@@ -41,6 +45,7 @@ impl fmt::Display for Endpoint {
             Self::Tcp(host, port) => write!(f, "tcp://{}", Address::at_port("tcp", host, *port).address()),
             Self::Tls(host, port) => write!(f, "tls://{}", Address::at_port("tls", host, *port).address()),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Shm(path) => write!(f, "shm:{}", path.display()),
         }
     }
 }
@@ -56,6 +61,8 @@ mod tests {
             ("tls://[::1]:65535", Some(Endpoint::Tls("::1".to_owned(), 65535))),
             ("unix:/run/x y", Some(Endpoint::Unix("/run/x y".into()))),
             ("unix:x", None),
+            ("shm:/run/x y", Some(Endpoint::Shm("/run/x y".into()))),
+            ("shm:x", None),
             ("tcp://:1", None),
             ("tcp://a:0", None),
             ("tcp://a:65536", None),

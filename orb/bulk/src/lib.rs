@@ -6,7 +6,8 @@
 //! [`Source`] or a [`Sink`]; [`BulkClient`] takes them up. The IDL is `idl/Bulk.idl` of this package.
 //!
 //! # The party that opens the connection
-//! 1. The party that received the offer calls its endpoints, in order: UNIX-domain on the same machine, TCP, or TLS.
+//! 1. The party that received the offer calls its endpoints, in order: UNIX-domain or shared memory on the
+//!    same machine, TCP, or TLS.
 //! 2. If none can be reached and it may listen ([`BulkClient::listen`]), it asks the offering party to call it
 //!    (`StreamEnd::dial`). That calls no other address than the caller's.
 //! 3. If that fails as well, bounded calls over the GIOP connection transfer the octets (`StreamEnd::read` and

@@ -65,7 +65,9 @@ impl PeerBinding {
             Endpoint::Tls(bound, port) => {
                 (self.user_is_any() || self.certificate.is_some()).then(|| Endpoint::Tls(at(bound), *port))
             }
-            Endpoint::Unix(_) => (!self.is_secure && self.scope == Scope::OwnHost).then(|| endpoint.clone()),
+            Endpoint::Unix(_) | Endpoint::Shm(_) => {
+                (!self.is_secure && self.scope == Scope::OwnHost).then(|| endpoint.clone())
+            }
         }
     }
 

@@ -28,6 +28,9 @@ use crate::{
     wire::{ErrorCode, Greeting, Token},
 };
 
+/// The octets in flight in one direction of a connection through shared memory. The connecting process has its memory.
+#[cfg(target_os = "linux")]
+const MAX_SHARED_QUEUE: usize = 1 << 20;
 /// The time for the end of a connection that makes room for another.
 const EVICTION: Duration = Duration::from_secs(5);
 
@@ -68,6 +71,8 @@ pub struct BulkServerBuilder {
     tcp: Option<inet::Addr>,
     host: Option<String>,
     unix: Option<PathBuf>,
+    #[cfg(target_os = "linux")]
+    shm: Option<PathBuf>,
     tls: Option<(inet::Addr, spandrel_ssliop::Ssliop)>,
 }
 
@@ -101,6 +106,15 @@ impl BulkServerBuilder {
         self
     }
 
+    /// Passes octets in memory that both processes map, for those of this user on this machine; the path is that of the
+    /// socket which passes the memory. It is used where there is no file to pass: files go by [`unix`](Self::unix) first.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn shm(mut self, path: impl Into<PathBuf>) -> Self {
+        self.shm = Some(path.into());
+        self
+    }
+
     /// Listens for TLS connections, with the certificate and the authorities of this protocol.
     #[must_use]
     pub fn tls(mut self, addr: inet::Addr, ssliop: &spandrel_ssliop::Ssliop) -> Self {
@@ -131,6 +145,15 @@ impl BulkServerBuilder {
             let addr = spandrel_ipc::unix::Addr::path(&path)?;
             let acceptor = spandrel_ipc::unix::Acceptor::open_with(&addr, &options)?;
             server.listen(acceptor, Channel::Unix, |_| Endpoint::Unix(path.clone()))?;
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(path) = self.shm {
+            use spandrel_ipc::shm::{Acceptor, AcceptorOptions, Addr};
+            let path = std::path::absolute(path)?;
+            let socket = spandrel_ipc::unix::AcceptorOptions::default().mode(0o600);
+            let options = AcceptorOptions::default().socket(socket).max_queue(MAX_SHARED_QUEUE);
+            let acceptor = Acceptor::open_with(&Addr::path(&path)?, &options)?;
+            server.listen(acceptor, |stream| Channel::Shm(Box::new(stream)), |_| Endpoint::Shm(path.clone()))?;
         }
         if let Some(addr) = self.tcp {
             let acceptor = inet::Acceptor::open(&addr)?;
@@ -259,6 +282,8 @@ impl BulkServer {
             tcp: None,
             host: None,
             unix: None,
+            #[cfg(target_os = "linux")]
+            shm: None,
             tls: None,
         }
     }
@@ -291,7 +316,7 @@ impl BulkServer {
         let inner = &self.inner;
         inner.remove_expired();
         let binding = PeerBinding::new(party);
-        let at = inner.endpoints_for(&binding);
+        let at = inner.endpoints_for(&binding, flow.passes_file());
         let transfer = Arc::new(Transfer::new(flow, binding, inner.limits));
         let token = new_token()?;
         let number = inner.enter(&transfer, token)?;
@@ -502,12 +527,20 @@ impl Inner {
         Ok(number)
     }
 
-    fn endpoints_for(&self, party: &PeerBinding) -> crate::bulk::Endpoints {
+    /// The endpoints that the party may use, in the order in which it should try them: shared memory is the fastest one
+    /// for octets, and an open file that is passed needs no copy.
+    fn endpoints_for(&self, party: &PeerBinding, passes_file: bool) -> crate::bulk::Endpoints {
         let host = self.host.clone().or_else(|| address_for_caller().map(|ip| ip.to_string()));
         let endpoints = self.endpoints.lock();
-        let texts = endpoints.iter().filter_map(|endpoint| party.may_use(endpoint, host.as_deref()));
-        let texts: Vec<String> = texts.map(|endpoint| endpoint.to_string()).collect();
-        texts.try_into().unwrap_or_default() // there are three kinds
+        let usable = endpoints.iter().filter_map(|endpoint| party.may_use(endpoint, host.as_deref()));
+        let mut usable: Vec<Endpoint> = usable.collect();
+        usable.sort_by_key(|endpoint| match endpoint {
+            Endpoint::Shm(_) => u8::from(passes_file),
+            Endpoint::Unix(_) => u8::from(!passes_file),
+            _ => 2,
+        });
+        let texts: Vec<String> = usable.iter().map(Endpoint::to_string).collect();
+        texts.try_into().unwrap_or_default() // there are four kinds
     }
 
     /// Ends the offers whose time is over. Ended transfers are kept for that time, so that a party that resumes them is

@@ -30,6 +30,13 @@ pub(crate) enum Flow {
     Receiving(Reception<'static>),
 }
 
+impl Flow {
+    /// Whether the other party may get an open file in place of the octets.
+    pub(crate) fn passes_file(&self) -> bool {
+        matches!(self, Self::Sending(source, _) if source.is_passable() && source.file().is_some())
+    }
+}
+
 /// A transfer that this side has offered.
 pub(crate) struct Transfer {
     pub(crate) binding: PeerBinding,

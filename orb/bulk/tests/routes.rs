@@ -148,6 +148,76 @@ fn a_file_is_passed_open_over_a_unix_domain_socket() {
     assert!(far.at.iter().all(|text| text.starts_with("tcp://")), "{:?}", far.at);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn octets_flow_through_shared_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let [memory, socket] = ["memory", "socket"].map(|name| folder.path().join(name));
+    let parties = parties_with(|builder| builder.shm(&memory).unix(&socket).tcp(inet::Addr::loopback(0)));
+    let client = BulkClient::default().calls(false);
+    for octets in [0, 1, 12 << 20] {
+        assert_eq!(route_of(&parties, &client, octets), Route::SharedMemory);
+    }
+    // A file goes from the disk in chunks as well, where it cannot be passed.
+    let (file, data) = (folder.path().join("file"), pattern(2 << 20));
+    fs::write(&file, &data).unwrap();
+    let (offer, _) = parties.download(FileSource::open(&file).unwrap());
+    let schemes =
+        |offer: &Offer| offer.at.iter().map(|at| at.split_once(':').unwrap().0.to_owned()).collect::<Vec<_>>();
+    assert_eq!(schemes(&offer), ["unix", "shm", "tcp"], "an open file needs no copy");
+    let at: Vec<String> = offer.at.iter().filter(|at| at.starts_with("shm:")).cloned().collect();
+    let mut received = Vec::new();
+    let offer = Offer { at: at.try_into().unwrap(), ..offer };
+    assert_eq!(client.receive(&offer, &mut received).unwrap().route, Route::SharedMemory);
+    assert!(received == data);
+
+    // Each party cancels, and the other one gets the reason.
+    let stop = client.clone().stop_when(|| Some("the viewer was closed".to_owned()));
+    let (offer, transfer) = parties.download(vec![7; 64 << 20]);
+    assert!(matches!(stop.receive(&offer, &mut Vec::new()), Err(BulkError::Cancelled { .. })));
+    assert!(transfer.wait(TEST_TIMEOUT).unwrap().unwrap_err().to_string().contains("the viewer was closed"));
+    let (offer, transfer) = parties.upload(Shared::default());
+    let canceller = transfer.clone();
+    let slow = client.clone().on_progress(move |_| canceller.cancel("the archive closes"));
+    let error = slow.send(&offer, &vec![7; 64 << 20]).unwrap_err();
+    assert!(error.to_string().contains("the archive closes"), "{error:?}");
+
+    // A process that dies leaves a transfer that can be resumed, and one that stops is not waited for.
+    let (offer, transfer) = parties.download(vec![7; 64 << 20]);
+    let stream = spandrel_ipc::shm::Connector::connect(&spandrel_ipc::shm::Addr::path(&memory).unwrap()).unwrap();
+    let token = spandrel_bulk::wire::Token(offer.secret);
+    let role = spandrel_bulk::wire::Role::Receives;
+    let greeting = spandrel_bulk::wire::Greeting { role, takes_files: false, token, offset: 0 };
+    stream.send_n(&greeting.encode()).unwrap();
+    stream.recv_n(&mut [0; 1000]).unwrap();
+    drop(stream);
+    let ticket = offer.control.as_ref().unwrap().renew().unwrap();
+    assert!(transfer.wait(std::time::Duration::ZERO).is_none());
+    let mut received = Vec::new();
+    let offer = Offer { secret: ticket.secret, ..offer };
+    assert_eq!(client.receive(&offer, &mut received).unwrap().octets, 64 << 20);
+
+    let far = parties.bulk.offer_source(vec![1], &spandrel_bulk::OfferedTo::Host([203, 0, 113, 5].into())).unwrap().0;
+    assert_eq!(schemes(&far), ["tcp"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_party_that_stops_in_shared_memory_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = folder.path().join("memory");
+    let parties = parties_with(|builder| builder.shm(&memory).limits(crate::parties::short_limits()));
+    let (offer, transfer) = parties.download(vec![7; 64 << 20]);
+    let stream = spandrel_ipc::shm::Connector::connect(&spandrel_ipc::shm::Addr::path(&memory).unwrap()).unwrap();
+    let token = spandrel_bulk::wire::Token(offer.secret);
+    let role = spandrel_bulk::wire::Role::Receives;
+    let greeting = spandrel_bulk::wire::Greeting { role, takes_files: false, token, offset: 0 };
+    stream.send_n(&greeting.encode()).unwrap();
+    let error = transfer.wait(TEST_TIMEOUT).unwrap().unwrap_err();
+    assert!(matches!(*error, BulkError::TimedOut { action: "sending", .. }), "{error:?}");
+    drop(stream);
+}
+
 #[test]
 fn a_wildcard_address_is_not_offered_as_it_is() {
     let parties = parties_with(|builder| builder.tcp("0.0.0.0:0".parse().unwrap()).host("archive.example"));
