@@ -14,7 +14,7 @@ use crate::in_process::{port, starts};
 use crate::support::{SHORT, connect};
 
 /// The bound after the time of the stop, with room for a loaded machine: a server has 5 s for the ends of its threads.
-const BOUND: Duration = Duration::from_secs(10);
+const BOUND: Duration = Duration::from_secs(60);
 
 /// Octets that a peer writes at once.
 const BLOCK: usize = 64 * 1024;

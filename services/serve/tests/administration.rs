@@ -2,7 +2,6 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use spandrel::Orb;
 use spandrel_serve::remote::ServiceConfigurator;
@@ -56,7 +55,7 @@ fn commands_list_and_change_the_services() {
 /// Sends octets; returns all lines of the answer, up to the end of the connection. (A reset after the last one is an end.)
 fn conversation(address: &str, octets: &[u8]) -> Vec<String> {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(spandrel_test_support::TEST_TIMEOUT)).unwrap();
     _ = stream.write_all(octets);
     BufReader::new(stream).lines().map_while(Result::ok).collect()
 }
@@ -96,7 +95,7 @@ fn a_connection_without_commands_ends_and_one_beyond_the_limit_learns_why() {
     // Parts of a command are none.
     (&idle[0]).write_all(b"li").unwrap();
     for stream in &idle {
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(spandrel_test_support::TEST_TIMEOUT)).unwrap();
         let lines: Vec<String> = BufReader::new(stream).lines().map_while(Result::ok).collect();
         assert_eq!(lines, ["error: no command in 2 seconds"]);
     }

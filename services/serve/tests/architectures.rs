@@ -9,7 +9,7 @@ use spandrel_test_support::{eventually, read_some, wait_until};
 
 use crate::Process;
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = spandrel_test_support::TEST_TIMEOUT;
 
 /// A client of the transfer service that has received the greeting.
 fn greeted(address: &str) -> TcpStream {

@@ -122,7 +122,7 @@ fn a_file_is_served_changed_by_a_signal_and_ended() {
     serve.ready("Administration");
     let address = serve.ready("Echo").split('/').next().unwrap().to_owned();
     let mut client = TcpStream::connect(address).unwrap();
-    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    client.set_read_timeout(Some(spandrel_test_support::TEST_TIMEOUT)).unwrap();
     client.write_all(b"x").unwrap();
     client.read_exact(&mut [0]).unwrap();
     let pid = serve.folder.path().join("pid");
@@ -175,7 +175,7 @@ fn a_connection_of_a_former_architecture_of_processes_is_told_of_the_end() {
         transfer.read_exact(&mut [0; 7]).unwrap();
         let clients = [(); 3].map(|()| TcpStream::connect(&address).unwrap());
         for client in &clients {
-            client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            client.set_read_timeout(Some(spandrel_test_support::TEST_TIMEOUT)).unwrap();
             assert!(!get(client).contains("Connection: close"));
         }
         serve.configure(&services("reactive"));

@@ -6,11 +6,11 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use spandrel_test_support::{eventually, free_port, read_some, retry_interrupted};
+use spandrel_test_support::{TEST_TIMEOUT, eventually, free_port, read_some, retry_interrupted};
 
 use crate::Process;
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = TEST_TIMEOUT;
 
 fn connect(address: &str) -> TcpStream {
     let client = TcpStream::connect(address).unwrap();

@@ -2,7 +2,6 @@
 
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
-use std::time::Duration;
 
 use spandrel::Orb;
 use spandrel::services::cos_naming::{NameComponent, NamingContextExt};
@@ -48,7 +47,7 @@ fn systemd_is_told_when_services_are_ready_and_when_they_stop() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("notify");
     let notified = UnixDatagram::bind(&socket).unwrap();
-    notified.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    notified.set_read_timeout(Some(spandrel_test_support::TEST_TIMEOUT)).unwrap();
     let mut text = [0; 200];
     let mut next = || {
         let octets = retry_interrupted(|| notified.recv(&mut text)).unwrap();

@@ -5,7 +5,6 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::json;
 use spandrel::diagnostics::log::LogTail;
@@ -109,7 +108,7 @@ fn requests_and_connections_are_bounded() {
     // More connections than there is room for: the others wait until some of them end.
     let idle: Vec<_> = (0..100).map(|_| TcpStream::connect(&console.address).unwrap()).collect();
     let mut late = TcpStream::connect(&console.address).unwrap();
-    late.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    late.set_read_timeout(Some(spandrel_test_support::TEST_TIMEOUT)).unwrap();
     late.write_all(format!("GET /api/session HTTP/1.1\r\n{host}\r\n{token}\r\nConnection: close\r\n\r\n").as_bytes())
         .unwrap();
     drop(idle);
@@ -118,7 +117,7 @@ fn requests_and_connections_are_bounded() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     // A header without an end.
     let mut endless = TcpStream::connect(&console.address).unwrap();
-    endless.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    endless.set_read_timeout(Some(spandrel_test_support::TEST_TIMEOUT)).unwrap();
     let filled = format!("GET / HTTP/1.1\r\nX: {}", "y".repeat(64 << 10));
     _ = endless.write_all(filled.as_bytes()); // the server may close while it is written
     let mut answer = Vec::new();
