@@ -493,7 +493,7 @@ fn names_and_operations_are_completed() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nowhere = format!("-ORBInitRef NameService=corbaloc::{}/NameService", silent.local_addr().unwrap());
     assert_eq!(completions(&["list", "--orb", &nowhere, "B"]), [""; 0]);
-    assert!(start.elapsed() < TEST_TIMEOUT / 2, "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]

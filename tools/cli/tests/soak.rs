@@ -6,23 +6,31 @@ use std::fs;
 
 use support::{check_code, spandrel, stderr, stdout};
 
-#[test]
-fn mixed_traffic_of_a_second_is_right_in_every_octet() {
+/// Whether there were calls of (almost) each kind in this time; on a loaded machine, it may be too short.
+fn is_right_in_every_octet(orb: &str, seconds: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
+    let args = ["soak", "--seconds", seconds, "--clients", "3", "--seed", "5", "--max-octets", "100000"];
+    let output = spandrel(&[&args[..], &["--orb", orb, "--out", out]].concat());
+    let (text, json) = (stdout(&output), fs::read_to_string(folder.path().join("soak.json")).unwrap());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["failures"], 0, "{text}");
+    assert_eq!(json["processes"][0]["looks"].as_array().unwrap().len(), 12);
+    // So short a time does not tell growth from warm-up; but the report must agree with the exit code.
+    let is_content = text.contains("nothing grew");
+    check_code(&output, if is_content { 0 } else { 1 });
+    assert_eq!(is_content, !stderr(&output).contains("has grown by"));
+    let rows = json["rows"].as_array().unwrap();
+    rows.iter().filter(|row| row["calls"].as_u64().unwrap() > 0).count() >= 11
+}
+
+#[test]
+fn mixed_traffic_of_a_second_is_right_in_every_octet() {
     for orb in ["", "-ORBConcurrency leader-followers -ORBByteOrder big"] {
-        let args = ["soak", "--seconds", "1", "--clients", "3", "--seed", "5", "--max-octets", "100000"];
-        let output = spandrel(&[&args[..], &["--orb", orb, "--out", out]].concat());
-        let (text, json) = (stdout(&output), fs::read_to_string(folder.path().join("soak.json")).unwrap());
-        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-        assert_eq!(json["failures"], 0, "{text}");
-        assert_eq!(json["processes"][0]["looks"].as_array().unwrap().len(), 12);
-        let rows = json["rows"].as_array().unwrap();
-        assert!(rows.iter().filter(|row| row["calls"].as_u64().unwrap() > 0).count() >= 11, "{text}");
-        // A second is too short to tell growth from warm-up; but the report must agree with the exit code.
-        let is_content = text.contains("nothing grew");
-        check_code(&output, if is_content { 0 } else { 1 });
-        assert_eq!(is_content, !stderr(&output).contains("has grown by"));
+        assert!(
+            ["1", "5", "25"].iter().any(|seconds| is_right_in_every_octet(orb, seconds)),
+            "{orb}: calls are missing"
+        );
     }
 }
 
