@@ -9,8 +9,7 @@ mod http_sessions;
 mod in_process;
 #[cfg(target_os = "linux")]
 mod processes;
-// Wine leaves the ends of some connections unannounced.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod stop_peers;
 mod support;
 mod switching;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use spandrel_architectures::Settings;
 use spandrel_architectures::http::Http;
+use spandrel_test_support::wait_until;
 
 use crate::in_process::{port, starts};
 use crate::support::{SHORT, connect};
@@ -119,6 +120,8 @@ fn connections_end_after_the_stop_whatever_their_peers_do() {
             let http = Http::open(folder.path()).unwrap();
             let server = start(&port, http, &Settings::default()).unwrap();
             let ended = peer.start(address);
+            // The port outlives the server. A connection that it has not accepted would wait for the next one.
+            wait_until("the connection is accepted", || server.connections() == 1);
             let begun = Instant::now();
             let _ = server.stop(SHORT);
             let elapsed = begun.elapsed();
