@@ -130,12 +130,26 @@ pub(super) fn graphs(server: &AttackedServer, strength: u32) -> Result<()> {
             out.u32(0);
         }
     });
+    at_the_same_time(server, strength * 4, &message)
+}
+
+/// Clients whose requests of 12 MiB each are in slow servants at the same time.
+pub(super) fn long_requests(server: &AttackedServer, strength: u32) -> Result<()> {
+    let data = vec![7; 12 << 20];
+    let message = request(native_wire(), &server.profile.object_key, "hold", |out| {
+        out.octet_sequence(&data).expect("the length fits");
+    });
+    at_the_same_time(server, strength * 8, &message)
+}
+
+/// Sends the request by so many clients at once. All get replies, and at least one a result.
+fn at_the_same_time(server: &AttackedServer, clients: u32, message: &[u8]) -> Result<()> {
     thread::scope(|scope| {
-        let clients: Vec<_> = (0..strength * 4)
+        let clients: Vec<_> = (0..clients)
             .map(|_| {
                 scope.spawn(|| {
                     let mut stream = server.connect()?;
-                    send(&mut stream, &message)?;
+                    send(&mut stream, message)?;
                     finish(stream)
                 })
             })

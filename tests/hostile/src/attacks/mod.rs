@@ -42,7 +42,7 @@ const REPLIES: u64 = 64 << 10;
 const SLACK: u64 = 48 << 10;
 
 /// The attacks that tests and the program run.
-pub const ALL: [Attack; 24] = [
+pub const ALL: [Attack; 25] = [
     Attack {
         name: "mutated requests",
         options: &[],
@@ -150,6 +150,14 @@ pub const ALL: [Attack; 24] = [
         bound_kib: SLACK + (200 << 10),
         max_call_time: CALL_TIME,
         run: expansion::graphs,
+    },
+    Attack {
+        name: "long requests in slow servants",
+        options: &["-ORBMaxServerMemory", "104857600"],
+        // The limit, and one request beyond it.
+        bound_kib: SLACK + (112 << 10),
+        max_call_time: CALL_TIME,
+        run: expansion::long_requests,
     },
     Attack {
         name: "expanding service contexts",

@@ -47,6 +47,12 @@ impl TargetServant for AttackedTarget {
         Ok(())
     }
 
+    /// Keeps the request for a tenth of a second.
+    fn hold(&self, _data: &[u8]) -> Result<(), SystemException> {
+        thread::sleep(Duration::from_millis(100));
+        Ok(())
+    }
+
     /// Keeps the values for a tenth of a second.
     fn ponder(&self, graph: &[Option<ValueRef<dyn Node>>]) -> Result<(), SystemException> {
         thread::sleep(Duration::from_millis(100));
