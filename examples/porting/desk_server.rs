@@ -1,12 +1,9 @@
 //! Notebooks in Rust: the server of the guides for other ORBs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use spandrel::poa::{
-    IdAssignmentPolicy, Incarnation, LifespanPolicy, ObjectId, RequestProcessingPolicy, ServantActivator,
-    ServantManager,
-};
+use spandrel::poa::{Incarnation, ObjectId, ServantActivator};
 use spandrel::server::Servant;
 use spandrel::services::cos_naming::{NamingContext, naming_context::BindNewContextError};
 use spandrel::services::name;
@@ -53,22 +50,18 @@ impl NotebookServant for Notebook {
 // ANCHOR_END: servant
 
 // ANCHOR: activator
-/// The notebooks that are open: the adapter has them as skeletons, without their type.
-#[derive(Default)]
-struct Notebooks(Mutex<HashMap<ObjectId, Arc<Notebook>>>);
+struct Notebooks;
 
 impl ServantActivator for Notebooks {
     fn incarnate(&self, id: &ObjectId, _: &Poa) -> Result<Arc<dyn Servant>, Incarnation> {
         let name = String::from_utf8_lossy(id.as_bytes()).into_owned();
         println!("opened {name}");
-        let notebook = Arc::new(Notebook { name, entries: Mutex::default() });
-        self.0.lock().unwrap().insert(id.clone(), Arc::clone(&notebook));
-        Ok(Arc::new(NotebookSkeleton::new(notebook)))
+        Ok(Arc::new(NotebookSkeleton::new(Notebook { name, entries: Mutex::default() })))
     }
 
-    fn etherealize(&self, id: &ObjectId, _: &Poa, _: Arc<dyn Servant>, _: bool, _: bool) {
-        if let Some(notebook) = self.0.lock().unwrap().remove(id) {
-            println!("closed {}: {}", notebook.name, notebook.own_total());
+    fn etherealize(&self, _: &ObjectId, _: &Poa, servant: Arc<dyn Servant>, _: bool, _: bool) {
+        if let Ok(notebook) = servant.downcast::<NotebookSkeleton<Notebook>>() {
+            println!("closed {}: {}", notebook.0.name, notebook.0.own_total());
         }
     }
 }
@@ -87,13 +80,7 @@ fn bind(root: &NamingContext, id: &str, object: &ObjectRef) -> Result<(), Box<dy
 // ANCHOR: main
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let orb = Orb::init(std::env::args())?;
-    let policies = [
-        LifespanPolicy::Persistent.into(),
-        IdAssignmentPolicy::UserId.into(),
-        RequestProcessingPolicy::UseServantManager.into(),
-    ];
-    let desk = Poa::root(&orb)?.create_poa("desk", None, policies)?;
-    desk.set_servant_manager(ServantManager::Activator(Arc::new(Notebooks::default())))?;
+    let desk = Poa::root(&orb)?.child("desk").persistent().user_ids().activator(Notebooks).create()?;
 
     let names: NamingContext = orb.resolve_initial_references("NameService")?.narrow()?;
     for id in ["red", "blue"] {
