@@ -62,7 +62,7 @@ fn serve(orb: &Orb, names: &NamingClient, ready: impl FnOnce()) -> Result<(), Bo
     // ANCHOR: withdraw
     let (stop, stopped) = std::sync::mpsc::channel();
     let handler = on_termination(move |_| stop.send(()).is_ok())?; // Ctrl-C or SIGTERM
-    ready();
+    ready(); // of this program: tells that it serves
     stopped.recv()?; // threads of the ORB serve meanwhile
     drop(handler); // a second signal ends the process at once
     names.withdraw("plant/line1")?;
