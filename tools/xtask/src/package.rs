@@ -19,6 +19,8 @@ use crate::workspace;
 const DENY_VERSION: &str = "0.20.2";
 /// The version of `cargo-semver-checks` that the checks use.
 const SEMVER_VERSION: &str = "0.51.0";
+/// The size that a debug build of the README's program may have, in octets (`docs/performance.md` has the reasons).
+const MAX_HELLO: u64 = 40_000_000;
 
 #[derive(Deserialize)]
 struct Metadata {
@@ -157,9 +159,24 @@ fn use_outside() -> Result<()> {
         fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
         fs::write(&path, listing(&readme, file)?)?;
     }
+    let manifest = hello.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest)? + &profile(&readme)?;
+    fs::write(&manifest, text)?;
     cargo(&["build", "--quiet"], &hello)?;
+    let executable = workspace::target().join("package/outside/debug/hello");
+    let octets = fs::metadata(&executable).with_context(|| executable.display().to_string())?.len();
+    if octets > MAX_HELLO {
+        bail!("a debug build of the README's program has {octets} octets, where {MAX_HELLO} are allowed");
+    }
     println!("the README's program builds outside of the repository, from the packages alone");
     Ok(())
+}
+
+/// The lines that the README's quick start appends to the manifest, by `printf`.
+fn profile(page: &str) -> Result<String> {
+    let text = || page.split_once("printf '\\n[profile.")?.1.split_once('\'');
+    let (rest, _) = text().context("README.md appends no profile")?;
+    Ok(format!("\n[profile.{}", rest.replace("\\n", "\n")))
 }
 
 /// The listing after the line "`FILE`:" of a page.
@@ -240,5 +257,12 @@ mod tests {
         let page = "`a.rs`:\n\n```rust\nfn a() {}\n```\n\n`b.rs`:\n\n```rust\nfn b() {}\n```\n";
         assert_eq!(listing(page, "b.rs").unwrap(), "fn b() {}\n");
         listing(page, "c.rs").unwrap_err();
+    }
+
+    #[test]
+    fn the_readme_appends_a_profile_for_dependencies() {
+        let readme = fs::read_to_string(workspace::root().join("README.md")).unwrap();
+        assert_eq!(profile(&readme).unwrap(), "\n[profile.dev.package.\"*\"]\ndebug = \"line-tables-only\"\n");
+        profile("printf 'x'").unwrap_err();
     }
 }
