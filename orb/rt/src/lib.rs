@@ -47,7 +47,7 @@ pub use mutex::{MutexNotFound, RtMutex};
 pub use policy_factory::{RtPolicyFactory, protocol_list};
 pub use pool::{
     BoxedJob, Discarded, DynamicLifespan, ExecutionTimes, Job, LaneSettings, LaneStatistics, Overrun, OverrunAction,
-    OverrunObserver, PoolSettings, PoolThread, RefusalReason, Refused, ThreadPool, Work,
+    OverrunObserver, PoolSettings, PoolThread, RefusalReason, Refused, ThreadPool, WhenFull, Work,
 };
 pub use priority::{NativePriority, Priority};
 pub use rt_orb::{InvalidThreadpool, RtOrb};

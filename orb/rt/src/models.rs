@@ -9,7 +9,7 @@ use spandrel_sync::{Arc, thread};
 
 use crate::{
     Discarded, DynamicLifespan, ExecutionTimes, Job, LaneSettings, LinearMapping, Overrun, OverrunAction, PoolSettings,
-    PoolThread, Priority, RefusalReason, Scheduling, SchedulingClass, ThreadPool, Work,
+    PoolThread, Priority, RefusalReason, Scheduling, SchedulingClass, ThreadPool, WhenFull, Work,
 };
 
 const EXECUTIONS: usize = 4_000;
@@ -75,6 +75,37 @@ fn submit_and_drop(settings: PoolSettings, submissions: usize) -> Arc<Counts> {
     let ended = [&counts.run, &counts.late, &counts.destroyed].map(|count| count.load(SeqCst));
     assert_eq!(ended.iter().sum::<usize>(), accepted, "{ended:?}");
     counts
+}
+
+/// Threads wait until a lane has room, and a third one destroys the pool: no wait lasts, and each request ends once.
+#[test]
+fn a_thread_that_waits_for_room_gets_it_or_learns_of_the_end() {
+    check(EXECUTIONS, || {
+        let lanes = PoolSettings::with_lanes(vec![lane(0, 1, 0)]);
+        let pool = pool(PoolSettings { buffering: Some((1, 8)), when_full: WhenFull::StopReading, ..lanes });
+        let counts = Arc::new(Counts::default());
+        let submitters: Vec<_> = (0..2)
+            .map(|_| {
+                let (pool, counts) = (Arc::clone(&pool), Arc::clone(&counts));
+                thread::spawn(move || {
+                    let submit = |_: &usize| {
+                        let work = Work::new(priority(1), 8, Counted(Arc::clone(&counts)));
+                        let refused = pool.submit_when_room(work, |_| true).err();
+                        assert!(refused.as_ref().is_none_or(|refused| refused.reason == RefusalReason::PoolDestroyed));
+                        refused.is_none()
+                    };
+                    (0..2).filter(submit).count()
+                })
+            })
+            .collect();
+        if below(2) == 0 {
+            pool.close();
+        }
+        let accepted: usize = submitters.into_iter().map(|submitter| submitter.join().unwrap()).sum();
+        drop(pool);
+        let ended = [&counts.run, &counts.late, &counts.destroyed].map(|count| count.load(SeqCst));
+        assert_eq!(ended.iter().sum::<usize>(), accepted, "{ended:?}");
+    });
 }
 
 #[test]

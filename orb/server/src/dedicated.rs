@@ -14,7 +14,10 @@ use std::any::Any;
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{BidirectionalPolicy, Concurrency, Endpoint, Located, Orb, internal::ServerSettings};
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 use spandrel_transport::PublishedAddresses;
 
 use crate::{Entry, ObjectAdapter, Placed, Resolution, listener::Server, request_server::RequestServer};
@@ -56,6 +59,7 @@ pub fn dedicated_hosts(orb: &Orb) -> Vec<(String, u16)> {
 struct DedicatedEndpoint {
     number: EndpointNumber,
     server: Arc<Server>,
+    objects: Arc<DedicatedObjects>,
     published: PublishedAddresses,
 }
 
@@ -84,7 +88,8 @@ impl DedicatedEndpoints {
         cannot_listen: impl FnOnce(&[Endpoint], std::io::Error) -> SystemException,
     ) -> Result<PublishedAddresses, SystemException> {
         let bad_order = |text: &'static str| SystemException::bad_inv_order(0, CompletionStatus::No).with_detail(text);
-        let adapter = DedicatedObjects { all: Arc::clone(&of_orb.resources().adapter), number };
+        let all = Arc::clone(&of_orb.resources().adapter);
+        let objects = Arc::new(DedicatedObjects { all, number, is_closing: AtomicBool::new(false) });
         let settings = ServerSettings {
             endpoints: vec![endpoint],
             accepts_later: of_orb.holds_connections(),
@@ -99,10 +104,10 @@ impl DedicatedEndpoints {
         if list.open.iter().any(|open| open.number == number) {
             return Err(bad_order("a dedicated endpoint of this number is open"));
         }
-        let server = Arc::new(Server::new(settings, Arc::new(adapter)));
+        let server = Arc::new(Server::new(settings, Arc::<DedicatedObjects>::clone(&objects)));
         let endpoints = &server.resources().settings.endpoints;
         let published = server.listen(orb, endpoints).map_err(|error| cannot_listen(endpoints, error))?;
-        list.open.push(DedicatedEndpoint { number, server, published: published.clone() });
+        list.open.push(DedicatedEndpoint { number, server, objects, published: published.clone() });
         Ok(published)
     }
 
@@ -116,10 +121,11 @@ impl DedicatedEndpoints {
         self.0.lock().open.iter().map(|endpoint| Arc::clone(&endpoint.server)).collect()
     }
 
-    /// Opens no further endpoint, and returns the servers of all.
-    pub(crate) fn close(&self) -> Vec<Arc<Server>> {
-        self.0.lock().is_closed = true;
-        self.servers()
+    /// Opens no further endpoint, and ends the waits of the threads that read.
+    pub(crate) fn begin_close(&self) {
+        let mut list = self.0.lock();
+        list.is_closed = true;
+        list.open.iter().for_each(|endpoint| endpoint.objects.is_closing.store(true, Ordering::Relaxed));
     }
 }
 
@@ -128,6 +134,8 @@ impl DedicatedEndpoints {
 struct DedicatedObjects {
     all: Arc<dyn ObjectAdapter>,
     number: EndpointNumber,
+    /// Whether the ORB is shutting down.
+    is_closing: AtomicBool,
 }
 
 impl ObjectAdapter for DedicatedObjects {
@@ -148,6 +156,10 @@ impl ObjectAdapter for DedicatedObjects {
 
     fn endpoint(&self) -> Option<EndpointNumber> {
         Some(self.number)
+    }
+
+    fn reader_may_wait(&self) -> bool {
+        !self.is_closing.load(Ordering::Relaxed)
     }
 
     fn bidirectional_policy(&self, object_key: &[u8]) -> Option<BidirectionalPolicy> {

@@ -211,13 +211,15 @@ impl ServerSide for RequestServer {
 
     fn begin_close(&self) {
         self.adapter().begin_close();
+        self.dedicated.begin_close();
     }
 
     fn shut_down(&self, orb: &Orb) {
         let resources = &self.resources;
         let timeout = resources.settings.shutdown_timeout;
         let deadline = time::Deadline::after(timeout);
-        let mut servers = self.dedicated.close();
+        self.dedicated.begin_close();
+        let mut servers = self.dedicated.servers();
         servers.push(Arc::clone(&self.server));
         Server::shut_down(&servers, timeout);
         servers.iter().for_each(|server| server.resources().upcall_monitor.stop());

@@ -70,6 +70,8 @@ struct Lane<J> {
     queue: BinaryHeap<Entry<J>>,
     queued_octets: usize,
     clients: WaitingClients,
+    /// Threads that read the lane's endpoint and wait until it has room.
+    waiting_readers: usize,
     /// Counts since the creation.
     begun: u64,
     borrowed: u64,
@@ -160,6 +162,7 @@ impl<J> Lanes<J> {
                     queue: BinaryHeap::with_capacity(max_requests),
                     queued_octets: 0,
                     clients: WaitingClients::with_capacity(max_requests),
+                    waiting_readers: 0,
                     begun: 0,
                     borrowed: 0,
                     late: 0,
@@ -283,22 +286,63 @@ impl<J> Lanes<J> {
             self.slot(slot).assigned = Some(entry);
             return Ok(Admission::Assigned(slot));
         }
-        let (max_requests, max_octets) = (self.max_requests, self.max_octets);
+        let reason = self.overflow(&entry.work, lane);
         let own = &mut self.lanes[lane];
-        let reason = if max_requests == 0 {
-            RefusalReason::NoThread
+        match reason {
+            None => {
+                own.push(entry);
+                Ok(Admission::Buffered)
+            }
+            Some(reason) => {
+                own.refused += 1;
+                Err((entry.work, reason))
+            }
+        }
+    }
+
+    /// The reason why the buffer of a lane has no room for a request.
+    fn overflow(&self, work: &Work<J>, lane: usize) -> Option<RefusalReason> {
+        let (max_requests, max_octets) = (self.max_requests, self.max_octets);
+        let own = &self.lanes[lane];
+        if max_requests == 0 {
+            Some(RefusalReason::NoThread)
         } else if own.queue.len() >= max_requests {
-            RefusalReason::TooManyRequests
-        } else if entry.work.octets > max_octets.saturating_sub(own.queued_octets) {
-            RefusalReason::TooManyOctets
-        } else if self.shares_buffers && own.exceeds_share(&entry.work, max_requests, max_octets) {
-            RefusalReason::TooManyOfClient
+            Some(RefusalReason::TooManyRequests)
+        } else if work.octets > max_octets.saturating_sub(own.queued_octets) {
+            Some(RefusalReason::TooManyOctets)
+        } else if self.shares_buffers && own.exceeds_share(work, max_requests, max_octets) {
+            Some(RefusalReason::TooManyOfClient)
         } else {
-            own.push(entry);
-            return Ok(Admission::Buffered);
-        };
-        own.refused += 1;
-        Err((entry.work, reason))
+            None
+        }
+    }
+
+    /// Whether a request would be refused now, and accepted once others have ended: neither a thread of its lane nor the
+    /// buffer has room for it.
+    pub(super) fn is_full_for(&self, work: &Work<J>) -> bool {
+        let Some(lane) = self.lane_of(work.priority).filter(|_| !self.is_closed) else { return false };
+        let own = &self.lanes[lane];
+        let lower = if self.allows_borrowing { &self.lanes[..lane] } else { &[] };
+        let has_thread = own.threads < own.max_threads || lower.iter().chain([own]).any(|lane| !lane.idle.is_empty());
+        !has_thread
+            && match self.overflow(work, lane) {
+                Some(RefusalReason::TooManyOctets) => work.octets <= self.max_octets,
+                Some(RefusalReason::NoThread | RefusalReason::TooManyRequests) => true,
+                _ => false,
+            }
+    }
+
+    /// Changes the number of threads that wait until the lane of a priority has room.
+    pub(super) fn count_waiting_readers(&mut self, priority: Priority, change: isize) {
+        if let Some(lane) = self.lane_of(priority) {
+            let waiting = &mut self.lanes[lane].waiting_readers;
+            *waiting = waiting.saturating_add_signed(change);
+        }
+    }
+
+    /// Whether a thread waits until a lane has room.
+    pub(super) fn is_room_awaited(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.waiting_readers > 0)
     }
 
     /// The next request for the thread of this slot, which has none. `None` makes it idle.
@@ -425,6 +469,7 @@ impl<J> Lanes<J> {
             buffered_requests: lane.queue.len(),
             buffered_octets: lane.queued_octets,
             buffered_clients: lane.clients.len(),
+            waiting_readers: lane.waiting_readers,
             begun: lane.begun,
             borrowed: lane.borrowed,
             late: lane.late,

@@ -38,13 +38,16 @@ use settings::MAX_LANES;
 use work::WatchedRequest;
 
 pub use execution::{ExecutionTimes, Overrun, OverrunAction, OverrunObserver};
-pub use settings::{DynamicLifespan, LaneSettings, LaneStatistics, PoolSettings};
+pub use settings::{DynamicLifespan, LaneSettings, LaneStatistics, PoolSettings, WhenFull};
 pub use work::{BoxedJob, Discarded, Job, PoolThread, RefusalReason, Refused, Work};
 
 thread_local! {
     /// The address of the pool whose request this thread runs, and the lane of the request.
     static RUNNING: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
 }
+
+/// The longest time until a thread that waits for room in a lane asks whether it may go on waiting.
+const LONGEST_WAIT_FOR_ROOM: Duration = Duration::from_millis(100);
 
 /// The number of the next pool.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -99,6 +102,9 @@ struct Shared<J> {
     lifespan: DynamicLifespan,
     /// The declared times of requests. A thread of its own watches them.
     execution_times: Option<ExecutionTimes>,
+    when_full: WhenFull,
+    /// Wakes the threads that wait until a lane has room.
+    room: PriorityInheritanceCondition,
     /// Wakes the watching thread.
     watch_wake_up: PriorityInheritanceCondition,
 }
@@ -129,6 +135,8 @@ impl<J: Job> ThreadPool<J> {
             stack_octets: settings.stack_octets,
             lifespan: settings.lifespan,
             execution_times: settings.execution_times,
+            when_full: settings.when_full,
+            room: PriorityInheritanceCondition::new(),
             watch_wake_up: PriorityInheritanceCondition::new(),
         });
         // A thread that ends has given its slot back before: its successor may exist at the same time.
@@ -171,7 +179,29 @@ impl<J: Job> ThreadPool<J> {
     /// # Errors
     /// [`Refused`], with the request.
     pub fn submit(&self, work: Work<J>) -> Result<(), Refused<J>> {
-        let admission = self.shared.lanes.lock().admit(work);
+        self.submit_when_room(work, |_| false)
+    }
+
+    /// As [`submit`](Self::submit). With [`WhenFull::StopReading`] the calling thread waits until the lane has room, for as
+    /// long as `may_wait` and the deadline of the request permit; it asks again at least ten times a second.
+    pub(crate) fn submit_when_room(
+        &self,
+        work: Work<J>,
+        may_wait: impl Fn(&Work<J>) -> bool,
+    ) -> Result<(), Refused<J>> {
+        let mut lanes = self.shared.lanes.lock();
+        while self.shared.when_full == WhenFull::StopReading && lanes.is_full_for(&work) && may_wait(&work) {
+            let left = work.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                break;
+            }
+            lanes.count_waiting_readers(work.priority, 1);
+            let longest = left.map_or(LONGEST_WAIT_FOR_ROOM, |left| left.min(LONGEST_WAIT_FOR_ROOM));
+            _ = self.shared.room.wait_for(&mut lanes, longest);
+            lanes.count_waiting_readers(work.priority, -1);
+        }
+        let admission = lanes.admit(work);
+        drop(lanes);
         let refused = |(work, reason)| Refused { reason, work };
         match admission.map_err(refused)? {
             Admission::Buffered => Ok(()),
@@ -233,6 +263,7 @@ impl<J: Job> ThreadPool<J> {
             PoolLock::notify_all(condition);
         }
         PoolLock::notify_all(&self.shared.watch_wake_up);
+        PoolLock::notify_all(&self.shared.room);
         for work in waiting {
             discard(work.job, Discarded::PoolDestroyed);
         }
@@ -371,7 +402,12 @@ impl<J: Job> Shared<J> {
             if lanes.is_closed() {
                 return None;
             }
-            if let Some(entry) = lanes.next(slot) {
+            let next = lanes.next(slot);
+            // A thread is idle, or the buffer has one request less.
+            if lanes.is_room_awaited() {
+                PoolLock::notify_all(&self.room);
+            }
+            if let Some(entry) = next {
                 return Some(lanes.begin(entry, slot, Instant::now));
             }
         }
@@ -397,13 +433,20 @@ impl<J: Job> Shared<J> {
         }
     }
 
+    /// Lets a thread count as idle whose request is about to end.
+    fn release(&self, slot: usize) {
+        let mut lanes = self.lanes.lock();
+        lanes.release(slot);
+        if lanes.is_room_awaited() {
+            PoolLock::notify_all(&self.room);
+        }
+    }
+
     /// Runs a request. The thread has its native priority already.
     fn run(&self, priority: Priority, job: J, (slot, lane): (usize, usize)) {
         let before = current::replace(Some(priority));
         RUNNING.with(|running| running.set(Some((std::ptr::from_ref(self).addr(), lane))));
-        if catch_unwind(AssertUnwindSafe(|| job.run(&PoolThread { release: &|| self.lanes.lock().release(slot) })))
-            .is_err()
-        {
+        if catch_unwind(AssertUnwindSafe(|| job.run(&PoolThread { release: &|| self.release(slot) }))).is_err() {
             tracing::error!("a request of priority {priority} panicked");
         }
         RUNNING.with(|running| running.set(None));

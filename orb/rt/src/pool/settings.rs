@@ -42,6 +42,19 @@ pub enum DynamicLifespan {
     Fixed(Duration),
 }
 
+/// The treatment of requests for which a lane has neither a thread nor room in its buffer.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum WhenFull {
+    /// They are refused with TRANSIENT.
+    #[default]
+    Refuse,
+    /// The endpoint of the lane ([`RtServerOrb::listen_for_lane`](crate::RtServerOrb)) is not read until there is room, so
+    /// that its clients wait in their writes. Requests by other endpoints, and those that the lane could never buffer, are
+    /// refused.
+    StopReading,
+}
+
 /// The settings of a pool.
 #[derive(Clone, Debug)]
 pub struct PoolSettings {
@@ -55,6 +68,8 @@ pub struct PoolSettings {
     /// The greatest numbers of requests and of their octets that wait in each lane; `None` lets none wait. Zero leaves a
     /// number to the pool: 1,024 requests, 16 MiB.
     pub buffering: Option<(usize, usize)>,
+    /// The treatment of requests for which a lane has neither a thread nor room.
+    pub when_full: WhenFull,
     /// Whether a client may have no more buffered requests and octets in a lane than are free for others: one that floods
     /// gets half of the buffer, and two of them a third each. The others find room, and requests beyond are refused with
     /// TRANSIENT.
@@ -77,6 +92,7 @@ impl PoolSettings {
             lanes,
             allows_borrowing: false,
             buffering: None,
+            when_full: WhenFull::default(),
             shares_buffers: false,
             lifespan: DynamicLifespan::default(),
             idle_priority: None,
@@ -155,6 +171,8 @@ pub struct LaneStatistics {
     pub buffered_octets: usize,
     /// The clients that have sent those.
     pub buffered_clients: usize,
+    /// Threads that read the endpoint of the lane, and wait until it has room ([`WhenFull::StopReading`]).
+    pub waiting_readers: usize,
     /// Requests that were begun.
     pub begun: u64,
     /// Those of them that a thread of a lower lane ran.

@@ -203,7 +203,8 @@ impl RequestExecutor for LaneExecutor {
         };
         let (octets, deadline) = (request.octets(), request.deadline());
         let (adapter, client) = (Some(Arc::clone(&self.adapter)), Some(request.client()));
-        if let Err(refused) = pool.submit(Work { adapter, client, priority, octets, deadline, job: request }) {
+        let work = Work { adapter, client, priority, octets, deadline, job: request };
+        if let Err(refused) = pool.submit_when_room(work, |work| work.job.may_wait()) {
             refused.work.job.refuse(refused.reason.exception());
         }
     }

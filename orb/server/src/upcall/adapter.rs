@@ -32,6 +32,12 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether the thread that reads requests for the objects may wait before it hands one to an executor: it reads a
+    /// dedicated endpoint, and the ORB is not shutting down.
+    fn reader_may_wait(&self) -> bool {
+        false
+    }
+
     /// The adapter's bidirectional policy, if it has one: whether the object is called over connections that
     /// its own ORB has opened.
     fn bidirectional_policy(&self, object_key: &[u8]) -> Option<BidirectionalPolicy> {

@@ -47,6 +47,7 @@ use super::{
     received_request::RequestState,
     reply::{answer, answer_marshaled, panicked},
 };
+use crate::request_of_thread::Frame;
 use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant, Upcall};
 
 /// Runs a request on the object with this key, or defers it. `reservation`: the result of its last wait.
@@ -319,9 +320,11 @@ fn serve_in_executor(
     let octets = call.message().header.total_len();
     let deadline = call.request().deadline();
     let deadline = deadline.and_then(|deadline| deadline.answer.into_iter().chain(deadline.delivery).min());
+    // A request that has waited for its adapter comes from another thread, or outside of a connection's upcall.
+    let is_of_reader = Frame::current().is_some();
     let (deferred, replied) = call.defer()?;
     let client = deferred.origin_address();
-    let work = Arc::new(DeferredWork { deferred, adapter: Arc::clone(adapter) });
+    let work = Arc::new(DeferredWork { deferred, adapter: Arc::clone(adapter), is_of_reader });
     executor.submit(HandedOverRequest { level, octets, deadline, client, work });
     Ok(replied)
 }
@@ -330,6 +333,8 @@ fn serve_in_executor(
 struct DeferredWork {
     deferred: DeferredCall,
     adapter: Arc<dyn ObjectAdapter>,
+    /// Whether the thread that hands it over has read it from a connection.
+    is_of_reader: bool,
 }
 
 impl RunningRequest for DeferredWork {
@@ -344,7 +349,7 @@ impl RunningRequest for DeferredWork {
 
 impl HandedOverWork for DeferredWork {
     fn run(self: Arc<Self>, before_reply: &(dyn Fn() + Sync)) {
-        let Self { deferred, adapter } = &*self;
+        let Self { deferred, adapter, .. } = &*self;
         let orb = deferred.origin().orb().clone();
         if orb.is_copied() {
             return;
@@ -362,6 +367,10 @@ impl HandedOverWork for DeferredWork {
         });
         before_reply();
         deferred.end_with(outcome);
+    }
+
+    fn may_wait(&self) -> bool {
+        self.is_of_reader && self.adapter.reader_may_wait()
     }
 
     fn refuse(self: Arc<Self>, exception: SystemException) {

@@ -51,7 +51,8 @@ pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
     fn choose_thread(&self, request: &RequestToPlace<'_>) -> Result<Placement, SystemException>;
 
     /// Takes a request that [`choose_thread`](Self::choose_thread) has given a level. It is to be [run](HandedOverRequest::run) or
-    /// [refused](HandedOverRequest::refuse), now or later. Must not wait.
+    /// [refused](HandedOverRequest::refuse), now or later. Must not wait, except for a request that
+    /// [permits it](HandedOverRequest::may_wait).
     fn submit(&self, request: HandedOverRequest);
 
     /// Whether a call that does not marshal may run in the calling thread, without [`choose_thread`](Self::choose_thread).
@@ -125,6 +126,9 @@ pub(crate) trait HandedOverWork: RunningRequest {
 
     /// Sends this exception as the reply.
     fn refuse(self: Arc<Self>, exception: SystemException);
+
+    /// Whether the thread that hands the request over may wait: see [`HandedOverRequest::may_wait`].
+    fn may_wait(&self) -> bool;
 }
 
 /// A handed-over request in the view of other threads than the one that runs it.
@@ -158,6 +162,14 @@ impl HandedOverRequest {
     #[must_use]
     pub fn client(&self) -> usize {
         self.client
+    }
+
+    /// Whether [`RequestExecutor::submit`] may wait at present: its thread reads a
+    /// [dedicated endpoint](crate::open_dedicated_endpoint) alone, and the ORB is not shutting down. Clients of that
+    /// endpoint then wait in their writes.
+    #[must_use]
+    pub fn may_wait(&self) -> bool {
+        self.work.may_wait()
     }
 
     /// The time from which on it is not begun any more.

@@ -1,6 +1,7 @@
 //! The endpoints of lanes: their references, refusals, readers and limits.
 
 use super::*;
+use crate::WhenFull;
 
 /// A server whose pool has the lanes 10 and 100, with an endpoint for each.
 struct LaneServer {
@@ -249,4 +250,92 @@ fn the_thread_that_reads_an_endpoint_has_the_native_priority_of_its_lane() {
     wait_until("the reader", has_reader);
     drop(root);
     orb.shutdown().unwrap();
+}
+
+/// A server with an endpoint for each of two lanes, which buffer two requests and stop reading.
+fn stopping() -> LaneServer {
+    let lanes = PoolSettings::with_lanes(vec![lane(10, 1), lane(100, 1)]);
+    let settings = PoolSettings { buffering: Some((2, 1 << 20)), when_full: WhenFull::StopReading, ..lanes };
+    LaneServer::of(Server::with(settings, PriorityModel::ClientPropagated, 10, Concurrency::default()))
+}
+
+#[test]
+fn a_full_lane_stops_reading_its_endpoint_until_it_has_room() {
+    let lanes = stopping();
+    let server = &lanes.server;
+    let mut flooding = lanes.connect(&lanes.high);
+    let held = flooding.send("hold", "held", Some(100));
+    server.until_begun(1);
+    // As many octets as the sockets take, and no more.
+    let writer = in_background(move || {
+        let text = "x".repeat(50_000);
+        let ids: Vec<u32> = (0..400).map(|_| flooding.send("note", &text, Some(100))).collect();
+        (flooding, ids)
+    });
+    server.until_buffered(2);
+    let high = || server.lanes()[1];
+    assert!(high().buffered_octets < 150_000, "{:?}", high());
+    // The same lane by the endpoint of the ORB: refused. Another lane by its own: served.
+    let mut others = server.connect();
+    others.send("note", "by the ORB's endpoint", Some(100));
+    assert_eq!(others.refusal().1, SystemExceptionKind::Transient);
+    let mut low = lanes.connect(&lanes.low);
+    let id = low.send("note", "low", Some(10));
+    assert_eq!(low.replies(1), [id]);
+    assert_eq!(high().waiting_readers, 1);
+    assert!(writer.try_recv().is_err(), "20 MB do not fit into the sockets: the client waits");
+    assert_eq!((server.sensor.begun().len(), high().buffered_requests, high().refused), (2, 2, 1));
+    server.sensor.open();
+    let (mut flooding, ids) = writer.recv_timeout(LONG).unwrap();
+    let mut replies = flooding.replies(401);
+    replies.sort_unstable();
+    assert_eq!(replies, [vec![held], ids].concat(), "none was refused");
+    assert_eq!(high().refused, 1);
+}
+
+#[test]
+fn the_end_of_the_pool_or_of_the_orb_ends_the_wait_of_a_reader() {
+    for ends_pool in [true, false] {
+        let lanes = stopping();
+        let server = &lanes.server;
+        let mut client = lanes.connect(&lanes.high);
+        client.send("hold", "held", Some(100));
+        server.until_begun(1);
+        for _ in 0..2 {
+            client.send("note", "buffered", Some(100));
+        }
+        server.until_buffered(2);
+        client.send("note", "waits", Some(100));
+        wait_until("the reader waits", || server.lanes()[1].waiting_readers == 1);
+        if ends_pool {
+            server.rt_orb.threadpool(server.pool).unwrap().close();
+            for _ in 0..3 {
+                assert_eq!(client.refusal().1, SystemExceptionKind::Transient);
+            }
+            server.sensor.open();
+            client.replies(1);
+        } else {
+            let orb = server.orb.clone();
+            let ended = in_background(move || orb.shutdown());
+            // The one that waits is refused; those in the buffer run once the servant has returned.
+            assert_eq!(client.refusal().1, SystemExceptionKind::Transient);
+            server.sensor.open();
+            client.replies(3);
+            ended.recv_timeout(LONG).unwrap().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_request_that_a_lane_could_never_buffer_is_refused_though_it_stops_reading() {
+    let lanes = PoolSettings::with_lanes(vec![lane(10, 1), lane(100, 1)]);
+    let settings = PoolSettings { buffering: Some((2, 1_000)), when_full: WhenFull::StopReading, ..lanes };
+    let lanes = LaneServer::of(Server::with(settings, PriorityModel::ClientPropagated, 10, Concurrency::default()));
+    let mut client = lanes.connect(&lanes.high);
+    let held = client.send("hold", "held", Some(100));
+    lanes.server.until_begun(1);
+    client.send("note", &"x".repeat(2_000), Some(100));
+    assert_eq!(client.refusal().1, SystemExceptionKind::Transient);
+    lanes.server.sensor.open();
+    assert_eq!(client.replies(1), [held]);
 }
