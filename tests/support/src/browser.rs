@@ -5,7 +5,9 @@
 
 use std::future::Future;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command, Stdio};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use fantoccini::wd::Capabilities;
@@ -13,10 +15,7 @@ use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 
-use crate::{http_exchange, http_request};
-
-/// The longest wait for a condition of a page.
-const LIMIT: Duration = Duration::from_secs(15);
+use crate::{TEST_TIMEOUT, http_exchange, http_request};
 
 /// The number of attempts to start the driver.
 const ATTEMPTS: usize = 5;
@@ -102,10 +101,23 @@ pub fn in_browser<F: Future<Output = ()>>(test: impl FnOnce(Page) -> F) {
         let closing = client.clone();
         let page = Page { client, driver: driver.address.clone() };
         page.resize(1280, 900).await;
-        let ended = tokio::time::timeout(Duration::from_secs(120), test(page)).await;
+        let ended = tokio::time::timeout(3 * TEST_TIMEOUT, caught(test(page))).await;
+        // The browser would go on without its driver.
         _ = closing.close().await;
-        ended.expect("the test ends in time");
+        if let Err(panic) = ended.expect("the test ends in time") {
+            std::panic::resume_unwind(panic);
+        }
     });
+}
+
+/// Runs a future that may panic.
+async fn caught(future: impl Future<Output = ()>) -> std::thread::Result<()> {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
+        polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+    })
+    .await
 }
 
 fn chromium() -> &'static str {
@@ -136,7 +148,7 @@ impl Page {
     pub async fn wait(&self, expression: &str) {
         let begin = Instant::now();
         while self.run(&format!("return Boolean({expression})"), vec![]).await != json!(true) {
-            if begin.elapsed() > LIMIT {
+            if begin.elapsed() > TEST_TIMEOUT {
                 let text = self.run("return document.body.innerText", vec![]).await;
                 panic!("{expression} does not hold: {}", text.as_str().unwrap_or_default());
             }
@@ -221,5 +233,48 @@ impl Page {
         let response = http_exchange(&self.driver, &request).unwrap();
         assert_eq!(response.status, 200, "{path}: {response:?}");
         response.json()["value"].take()
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    use super::*;
+    use crate::wait_until;
+
+    /// The processes that run now, with their parents.
+    fn processes() -> BTreeMap<u32, u32> {
+        let ids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        ids.filter_map(|id: u32| {
+            let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+            let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+            let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
+            (state != "Z").then_some((id, parent))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn the_browser_ends_if_the_test_fails() {
+        let mut started = Vec::new();
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            in_browser(async |_| {
+                let all = processes();
+                let parents = |id: u32| std::iter::successors(Some(id), |id| all.get(id).copied());
+                let is_ours = |id: &u32| parents(*id).skip(1).any(|id| id == std::process::id());
+                started.extend(all.keys().copied().filter(is_ours));
+                panic!("intended");
+            });
+        }));
+        if outcome.is_ok() {
+            return; // there is no browser
+        }
+        assert!(started.len() >= 2, "the driver and the browser: {started:?}");
+        wait_until("the end of all processes", || {
+            let all = processes();
+            !started.iter().any(|id| all.contains_key(id))
+        });
     }
 }
