@@ -91,14 +91,6 @@ impl DaemonArgs {
         self
     }
 
-    /// An ORB for calls that go on after the end of the daemon's own, such as the withdrawal of a name.
-    ///
-    /// # Errors
-    /// As [`client_orb`].
-    pub fn client(&self, timeout: Duration) -> Result<Orb, Failure> {
-        client_orb(&self.orb, timeout)
-    }
-
     /// The folder of the state.
     ///
     /// # Errors

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use spandrel::services::NamingClient;
-use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind};
+use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure, FailureKind, Publication};
 use spandrel_store::{BackupCommand, Service};
 use spandrel_trading::dynamic::DynamicOptions;
 use spandrel_trading::{
@@ -15,9 +14,6 @@ use spandrel_trading::{
 
 /// The default port, beside those of the naming service and the activator.
 const PORT: u16 = 2811;
-
-/// The time limit of calls on the naming service.
-const NAMING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The OMG's trading service: objects found by the properties of their offers, which are kept on disk.
 #[derive(Debug, Parser)]
@@ -88,18 +84,10 @@ fn serve(args: &Args) -> Result<(), Failure> {
         TradingError::Store(error) => Failure::new(FailureKind::Data, error),
         error => Failure::failed(error),
     })?;
-    let names = args.publish.as_ref().map(|name| {
-        // The name is withdrawn when the daemon's ORB has ended.
-        let names = NamingClient::new(&args.daemon.client(NAMING_TIMEOUT)?).map_err(Failure::failed)?;
-        names.publish(name, service.lookup()).map_err(Failure::failed)?;
-        Ok::<_, Failure>(names)
-    });
-    let names = names.transpose()?;
+    let publish = |name: &String| Publication::new(&daemon, vec![(name.clone(), service.lookup().clone())]);
+    let publication = args.publish.as_ref().map(publish).transpose()?;
     let url = daemon.url(LOOKUP_KEY, service.lookup())?;
-    daemon.serve(&[format!("{LOOKUP_KEY} {url}")])?;
-    if let (Some(names), Some(name)) = (&names, &args.publish) {
-        _ = names.withdraw(name); // the naming service may have ended before
-    }
+    daemon.serve_published(&[format!("{LOOKUP_KEY} {url}")], publication)?;
     service.stop().map_err(Failure::failed)
 }
 

@@ -1,7 +1,8 @@
 //! The executable `spandrel-trading`: its lines, exit codes, and its end at any instant.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -145,6 +146,23 @@ fn a_trader_in_memory_needs_no_store() {
     let client = Orb::builder().build().unwrap();
     add_type(&process.lookup(&client));
     assert!(!folder.path().join("trading.redb").exists());
+    client.shutdown().unwrap();
+}
+
+#[test]
+fn the_numbers_of_requests_are_at_the_endpoint_of_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
+    let endpoint = format!("-ORBMetricsEndpoint {address}");
+    let process = Process::start(folder.path(), 0, &["--transient", "--orb", &endpoint, "--orb", "-ORBMetrics yes"]);
+    let client = Orb::builder().build().unwrap();
+    add_type(&process.lookup(&client));
+    let mut connection = TcpStream::connect(&address).unwrap();
+    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    connection.read_to_string(&mut text).unwrap();
+    let counted = |line: &&str| line.starts_with("spandrel_request_seconds_count{") && line.contains("\"add_type\"");
+    assert!(text.lines().any(|line| counted(&line)), "{text}");
     client.shutdown().unwrap();
 }
 

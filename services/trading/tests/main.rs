@@ -7,6 +7,7 @@ mod dynamic;
 mod executable;
 mod federation;
 mod hostile;
+mod limits;
 mod linked;
 mod lookup;
 mod omniorb;
