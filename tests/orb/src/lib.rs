@@ -257,7 +257,7 @@ pub fn configured_servers(builder: OrbBuilder) -> OrbBuilder {
 }
 
 /// Listens with this transport beside IIOP.
-fn listen_beside_iiop(builder: OrbBuilder, scheme: &str) -> OrbBuilder {
+pub fn listen_beside_iiop(builder: OrbBuilder, scheme: &str) -> OrbBuilder {
     builder.listen(Endpoint::new("", 0)).listen(Endpoint::of(scheme, ""))
 }
 

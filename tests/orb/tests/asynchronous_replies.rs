@@ -55,7 +55,7 @@ impl Server {
         let of_servant = Arc::clone(&gate);
         let servant = servant(move |operation, call| {
             let gate = (operation == "block").then(|| Arc::clone(&of_servant));
-            call.spawn(move |call| async move {
+            let replied = call.spawn(move |call| async move {
                 // Blocks the thread of the executor.
                 gate.inspect(|gate| gate.pass());
                 let replied = call.answer(|mut call| {
@@ -63,7 +63,11 @@ impl Server {
                     call.reply(|out| out.octet_sequence(&octets))
                 });
                 call.end(replied);
-            })
+            });
+            if operation == "block_upcall" {
+                of_servant.pass();
+            }
+            replied
         });
         let object = Poa::root(&orb).unwrap().activate(servant).unwrap();
         Self { orb, object, gate }
@@ -183,6 +187,19 @@ fn a_reply_does_not_wait_for_a_servant_that_blocks_the_executor() {
         assert_eq!(read_replies(&mut stream, 2), [0, 1], "{name}: while the third one is not answered");
         server.gate.open();
         assert_eq!(read_reply(&mut stream).0, 9, "{name}");
+    }
+}
+
+#[test]
+fn a_future_runs_while_the_upcall_that_has_spawned_it_blocks() {
+    // The servers whose futures other threads poll.
+    for name in ["own", "shared", "tokio"] {
+        let (builder, _runtime) = builder(name);
+        let server = Server::with(builder);
+        let mut stream = server.connect();
+        let blocking = server.request(2, "block_upcall", 0);
+        stream.write_all(&[server.requests(2), blocking, server.request(3, "echo_octets", 1)].concat()).unwrap();
+        assert_eq!(read_replies(&mut stream, 4), [0, 1, 2, 3], "{name}: another thread reads on");
     }
 }
 

@@ -9,11 +9,11 @@ use std::{
     thread,
 };
 
-use spandrel::Orb;
+use spandrel::{Endpoint, Orb, OrbBuilder};
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{ReplyStatus, begin_reply};
 use spandrel_orb_tests::{
-    Server,
+    Server, listen_beside_iiop,
     probe::Target,
     support::{block_on, fake_server, read_message},
     system_calls::{self, RECEIVES, SENDS},
@@ -86,12 +86,26 @@ fn many_calls_in_flight_share_writes() {
 /// The environment variable with the calls in flight, for the client and server that are counted together.
 const BOTH_SIDES: &str = "SPANDREL_BOTH_SIDES_IN_FLIGHT";
 
-/// If this process is one that is counted: a client with one connection to a server, and the calls in flight.
-fn counted() -> Option<(Server, Target, usize)> {
-    let in_flight = env::var(BOTH_SIDES).ok()?.parse().unwrap();
-    let server = Server::start();
+/// The calls in flight, if this process is one that is counted.
+fn counted() -> Option<usize> {
+    Some(env::var(BOTH_SIDES).ok()?.parse().unwrap())
+}
+
+/// A client with one connection to a server.
+fn pair(server: OrbBuilder) -> (Server, Target) {
+    let server = Server::with(server);
     let target = server.client_with(Orb::builder().connections_per_peer(1));
-    Some((server, target, in_flight))
+    (server, target)
+}
+
+/// A server with one connection to a client, which that client has opened, and the client's object.
+fn bidirectional_pair() -> (Server, Server, Target) {
+    let builder = || Orb::builder().bidirectional(true).connections_per_peer(1);
+    let (client, server) = (Server::with(builder().listen(Endpoint::nowhere())), Server::with(builder()));
+    // After this call, the server has processed the client's listen points.
+    Target::narrow(&client.orb.string_to_object(&server.ior()).unwrap()).unwrap().ping().unwrap();
+    let target = Target::unchecked_narrow(&server.orb.string_to_object(&client.ior()).unwrap());
+    (client, server, target)
 }
 
 /// Counts the system calls of both sides for each call, until there are at most so many. On a busy machine the server finds
@@ -110,11 +124,13 @@ fn expect_of_both_sides(test: &str, names: &str, in_flight: usize, most: f64) {
         assert!(counts.len() < 5, "{counts:?} of {names} for each call, and {alone} for one by itself");
         counts.push(count(in_flight));
     }
+    println!("{names}: {counts:?} for each call with {in_flight} in flight, {alone} for one by itself");
 }
 
 #[test]
 fn both_sides_share_writes_and_reads() {
-    if let Some((_server, target, in_flight)) = counted() {
+    if let Some(in_flight) = counted() {
+        let (_server, target) = pair(Orb::builder());
         return call(&target, in_flight);
     }
     for names in [SENDS, RECEIVES] {
@@ -123,8 +139,43 @@ fn both_sides_share_writes_and_reads() {
 }
 
 #[test]
+fn both_sides_of_the_unix_domain_share_writes_and_reads() {
+    if let Some(in_flight) = counted() {
+        let (_server, target) = pair(listen_beside_iiop(Orb::builder(), "uds"));
+        return call(&target, in_flight);
+    }
+    for names in [SENDS, RECEIVES] {
+        expect_of_both_sides("both_sides_of_the_unix_domain_share_writes_and_reads", names, IN_FLIGHT, 0.3);
+    }
+}
+
+#[test]
+fn callbacks_over_one_connection_share_writes_and_reads() {
+    if let Some(in_flight) = counted() {
+        let (_client, _server, target) = bidirectional_pair();
+        return call(&target, in_flight);
+    }
+    // Several threads of the client run callbacks, and each writes when it has run one.
+    for names in [SENDS, RECEIVES] {
+        expect_of_both_sides("callbacks_over_one_connection_share_writes_and_reads", names, IN_FLIGHT, 1.0);
+    }
+}
+
+#[test]
+fn both_sides_of_shared_memory_share_wake_ups() {
+    if let Some(in_flight) = counted() {
+        let (_server, target) = pair(listen_beside_iiop(Orb::builder(), "shm"));
+        return call(&target, in_flight);
+    }
+    // Of the rings, of the reactors and of threads that wait for locks.
+    let names = "futex,write,sendto,sendmsg,read,recvfrom,recvmsg,epoll_wait,epoll_pwait,poll,ppoll";
+    expect_of_both_sides("both_sides_of_shared_memory_share_wake_ups", names, IN_FLIGHT, 1.0);
+}
+
+#[test]
 fn threads_on_one_connection_share_writes_and_reads() {
-    if let Some((_server, target, threads)) = counted() {
+    if let Some(threads) = counted() {
+        let (_server, target) = pair(Orb::builder());
         let call = || (0..ROUNDS).for_each(|_| assert_eq!(target.add(1, 2).unwrap(), 3));
         return thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(call))));
     }
