@@ -228,6 +228,9 @@ fn is_copy(in_flight: u32) -> bool {
         stream.write_all(&segment).unwrap();
         read_replies(&mut stream, in_flight);
     }
+    // The server then sends no CloseConnection.
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_some(&stream, &mut [0]).unwrap(), 0);
     true
 }
 
