@@ -40,6 +40,11 @@ impl Failure {
         Self::new(FailureKind::Failed, error)
     }
 
+    /// The failure of the option `--publish`: a name that could not be bound in the naming service.
+    pub fn publication(name: &str, error: impl Into<anyhow::Error>) -> Self {
+        Self::failed(error.into().context(format!("cannot publish `{name}` in the naming service (--publish)")))
+    }
+
     /// A failure with the exit code 2.
     pub fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self::new(FailureKind::Usage, error)

@@ -30,7 +30,7 @@ impl Publication {
     pub fn new(daemon: &Daemon, objects: Vec<(String, ObjectRef)>) -> Result<Self, Failure> {
         let names = NamingClient::new(daemon.orb()).map_err(Failure::failed)?;
         for (name, object) in &objects {
-            names.publish(name, object).map_err(Failure::failed)?;
+            names.publish(name, object).map_err(|error| Failure::publication(name, error))?;
         }
         Ok(Self { names, bound: objects.into_iter().map(|(name, _)| name).collect() })
     }

@@ -274,4 +274,12 @@ fn a_published_trader_is_found_by_its_name_until_it_ends() {
     naming.stop().unwrap();
     client.shutdown().unwrap();
     orb.shutdown().unwrap();
+
+    let absent = "-ORBInitRef NameService=corbaloc::127.0.0.1:1/NameService";
+    let mut command = command();
+    command.args(["--transient", "--listen", "iiop://127.0.0.1:0", "--data"]).arg(&data);
+    let output = command.args(["--publish", "services/trader", "--orb", absent]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("error: cannot publish `services/trader` in the naming service (--publish): "), "{text}");
 }
