@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -42,18 +43,6 @@ const CRATES: [&str; 23] = [
     "spandrel-metrics",
 ];
 
-/// Modules of generated code. Their interface is the IDL of the standards and the mapping.
-const GENERATED: [&str; 8] = [
-    "spandrel_cos::cos_naming",
-    "spandrel_cos::cos_property_service",
-    "spandrel_cos::cos_trading",
-    "spandrel_cos::cos_trading_dynamic",
-    "spandrel_cos::cos_trading_repos",
-    "spandrel_cos::implementation_repository",
-    "spandrel_cos::repository::corba",
-    "spandrel_cos::repository::interface_repository",
-];
-
 /// Methods of traits whose `impl` lines are listed.
 const TRAIT_METHODS: [&str; 7] = ["clone", "cmp", "default", "eq", "fmt", "hash", "partial_cmp"];
 
@@ -83,7 +72,7 @@ pub(crate) fn run(revision: &str, packages: &[&str]) -> Result<()> {
     // The worktree of a run that was interrupted.
     let _ = git().args(["worktree", "remove", "--force"]).arg(&before).output();
     workspace::run(git().args(["worktree", "add", "--force", "--detach"]).arg(&before).arg(revision))?;
-    let older = members(&before)?;
+    let (older, generated) = (members(&before)?, generated_modules(&root)?);
     let mut failed = Vec::new();
     for &name in packages {
         if !older.contains(name) {
@@ -91,7 +80,7 @@ pub(crate) fn run(revision: &str, packages: &[&str]) -> Result<()> {
             continue;
         }
         let listings = list(&tool, name, &before, "old").and_then(|old| Ok((old, list(&tool, name, &root, "new")?)));
-        match listings.map(|(old, new)| difference(&concise(&old), &concise(&new))) {
+        match listings.map(|(old, new)| difference(&concise(&old, &generated), &concise(&new, &generated))) {
             Ok(None) => println!("{name}: no difference"),
             Ok(Some(report)) => println!("{name}: {report}"),
             Err(error) => {
@@ -134,12 +123,32 @@ fn list(tool: &Path, name: &str, folder: &Path, build: &str) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("the listing of {name} is not UTF-8"))
 }
 
+/// The paths of the modules that the IDL compiler has written. Their interface is the IDL of the standards and the mapping.
+fn generated_modules(root: &Path) -> Result<Vec<String>> {
+    let folder = root.join("orb/cos/src");
+    let mut modules = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        if !text.starts_with("// @generated") {
+            continue;
+        }
+        for name in text.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(" {")) {
+            modules.extend(["spandrel_cos", "spandrel_cos::repository"].map(|parent| format!("{parent}::{name}")));
+        }
+    }
+    Ok(modules)
+}
+
 /// The lines without generated modules, methods of common traits, and traits that say nothing to a program.
-fn concise(listing: &str) -> String {
+fn concise(listing: &str, generated: &[String]) -> String {
     let is_listed = |line: &&str| {
-        let is_generated = GENERATED.iter().any(|module| {
+        let is_generated = generated.iter().any(|module| {
             let follows = |(at, _)| line[at + module.len()..].chars().next().is_none_or(|next| next == ':');
-            line.match_indices(module).any(follows)
+            line.match_indices(module.as_str()).any(follows)
         });
         let subject = line.split_once('(').map_or(*line, |(path, _)| path);
         let method = subject.rsplit("::").next().unwrap_or_default();
@@ -179,13 +188,16 @@ mod tests {
             impl core::marker::Freeze for spandrel_cos::NamingClient\n\
             pub fn spandrel_cos::NamingClient::clone(&self) -> spandrel_cos::NamingClient\n\
             pub fn spandrel_cos::NamingClient::new(&spandrel_orb::orb::Orb) -> Self\n\
+            pub struct spandrel_cos::cos_notify_filter::ConstraintExp\n\
+            pub fn spandrel_cos::repository::corba::Container::lookup(&self)\n\
             pub fn spandrel_cos::cos_naming_errors(u8)\n";
         let expected = "pub mod spandrel_cos\n\
             impl core::clone::Clone for spandrel_cos::NamingClient\n\
             impl core::marker::Send for spandrel_cos::NamingClient\n\
             pub fn spandrel_cos::NamingClient::new(&spandrel_orb::orb::Orb) -> Self\n\
             pub fn spandrel_cos::cos_naming_errors(u8)\n";
-        assert_eq!(concise(listing), expected);
+        let generated = generated_modules(&workspace::root()).unwrap();
+        assert_eq!(concise(listing, &generated), expected);
     }
 
     #[test]
