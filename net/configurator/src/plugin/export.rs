@@ -139,12 +139,12 @@ pub fn exported_module(make: impl FnOnce() -> Box<dyn ModuleObject>) -> *mut Raw
 }
 
 fn exported(make: impl FnOnce() -> Kind) -> *mut RawService {
-    let made = catch_unwind(AssertUnwindSafe(|| {
+    let constructed = catch_unwind(AssertUnwindSafe(|| {
         let kind = make();
         let has_thread = matches!(&kind, Kind::Module(module) if module.has_thread());
         (kind, has_thread)
     }));
-    let Ok((kind, has_thread)) = made else { return ptr::null_mut() };
+    let Ok((kind, has_thread)) = constructed else { return ptr::null_mut() };
     let raw = RawService {
         size: size_of::<RawService>() as u32,
         kind: if matches!(kind, Kind::Service(_)) { KIND_SERVICE } else { KIND_MODULE },
