@@ -122,7 +122,7 @@ fn protocols(value: &Any) -> Result<Vec<Protocol>, PolicyErrorCode> {
     Ok(protocols.collect())
 }
 
-/// The type `RTCORBA::Priority`.
+/// The type code of `RTCORBA::Priority`, an alias of `short`.
 fn priority_type() -> TypeCode {
     TypeCode::alias("IDL:omg.org/RTCORBA/Priority:1.0", "Priority", &TypeCode::SHORT).expect("its names are valid")
 }

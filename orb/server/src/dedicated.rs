@@ -20,41 +20,9 @@ use spandrel_sync::{
 };
 use spandrel_transport::PublishedAddresses;
 
-use crate::{Entry, ObjectAdapter, Placed, Resolution, listener::Server, request_server::RequestServer};
+use crate::{EndpointNumber, Entry, ObjectAdapter, Placed, Resolution, listener::Server};
 
-/// The number of a dedicated endpoint within its ORB. The crate that opens the endpoint gives the number a meaning.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct EndpointNumber(pub u64);
-
-/// Opens a dedicated endpoint of an ORB. The ORB itself begins to listen before, if it has not done so.
-///
-/// # Errors
-/// BAD_INV_ORDER if an endpoint has the number already, after shutdown, or without an object adapter; INITIALIZE if the
-/// ORB cannot listen there.
-pub fn open_dedicated_endpoint(
-    orb: &Orb,
-    number: EndpointNumber,
-    endpoint: &Endpoint,
-) -> Result<PublishedAddresses, SystemException> {
-    orb.published()?;
-    let server_side = RequestServer::of(orb).unwrap_or_else(|| unreachable!("the ORB listens"));
-    server_side.open_dedicated(orb, number, endpoint)
-}
-
-/// The addresses for references of a dedicated endpoint; `None` if it is not open.
-#[must_use]
-pub fn dedicated_addresses(orb: &Orb, number: EndpointNumber) -> Option<PublishedAddresses> {
-    RequestServer::of(orb)?.dedicated().addresses(number)
-}
-
-/// The hosts and ports of all dedicated endpoints of an ORB.
-#[must_use]
-pub fn dedicated_hosts(orb: &Orb) -> Vec<(String, u16)> {
-    let Some(server_side) = RequestServer::of(orb) else { return Vec::new() };
-    server_side.dedicated().0.lock().open.iter().flat_map(|endpoint| endpoint.published.hosts.clone()).collect()
-}
-
-/// An open endpoint.
+/// One open dedicated endpoint of the ORB, with its server.
 #[derive(Debug)]
 struct DedicatedEndpoint {
     number: EndpointNumber,
@@ -78,7 +46,7 @@ impl DedicatedEndpoints {
     /// Opens an endpoint with the settings of the ORB's server, and its objects.
     ///
     /// # Errors
-    /// See [`open_dedicated_endpoint`]; `cannot_listen` makes the exception of a failure to listen.
+    /// See [`open_dedicated_endpoint`](crate::open_dedicated_endpoint); `cannot_listen` makes the exception of a failure to listen.
     pub(crate) fn open(
         &self,
         orb: &Orb,
@@ -111,9 +79,14 @@ impl DedicatedEndpoints {
         Ok(published)
     }
 
-    fn addresses(&self, number: EndpointNumber) -> Option<PublishedAddresses> {
+    pub(crate) fn addresses(&self, number: EndpointNumber) -> Option<PublishedAddresses> {
         let list = self.0.lock();
         list.open.iter().find(|endpoint| endpoint.number == number).map(|endpoint| endpoint.published.clone())
+    }
+
+    /// The hosts and ports of all endpoints.
+    pub(crate) fn hosts(&self) -> Vec<(String, u16)> {
+        self.0.lock().open.iter().flat_map(|endpoint| endpoint.published.hosts.clone()).collect()
     }
 
     /// The servers of all endpoints.
@@ -140,7 +113,8 @@ struct DedicatedObjects {
 
 impl ObjectAdapter for DedicatedObjects {
     fn resolve(&self, object_key: &[u8], operation: &str, entry: Entry<'_>) -> Result<Resolution, SystemException> {
-        let is_placed = matches!(&entry, Entry::Request { reservation: Some(place), .. } if place.is::<Placed>());
+        let is_placed =
+            matches!(&entry, Entry::Request { reservation: Some(reservation), .. } if reservation.is::<Placed>());
         match self.all.resolve(object_key, operation, entry)? {
             Resolution::Serve(_) | Resolution::MainThread if !is_placed => {
                 Err(SystemException::inv_policy(minor::POLICY_CONFLICT, CompletionStatus::No)

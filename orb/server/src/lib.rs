@@ -82,12 +82,14 @@ mod worker_counts;
 
 pub(crate) use connection::ServerConnection;
 pub use current::{current_peer_address, with_current_stream};
-pub use dedicated::{EndpointNumber, dedicated_addresses, dedicated_hosts, open_dedicated_endpoint};
 pub use install::install_adapter;
 pub use long_wait::{LongWaitWatch, WaitingRequests};
+pub use request_server::{dedicated_addresses, dedicated_hosts, open_dedicated_endpoint};
 pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reservation, Resolution, ServantUse, Upcall};
 pub use upcall::call::{Replied, ServerCall};
 pub use upcall::deferred::DeferredCall;
 pub use upcall::deferred_reply::{DeferredOperations, DeferredReply, DeferringSkeleton, TakenRequest};
-pub use upcall::executor::{HandedOverRequest, Placed, Placement, RequestExecutor, RequestToPlace, RunningRequest};
+pub use upcall::executor::{
+    EndpointNumber, HandedOverRequest, Placed, Placement, RequestExecutor, RequestToPlace, RunningRequest,
+};
 pub use upcall::servant::{Servant, ServedAsyncBy, ServedBy};

@@ -17,11 +17,11 @@ use spandrel_sync::{Arc, Mutex, time};
 use spandrel_transport::{Address, Deadline, IIOP, PublishedAddresses};
 
 use crate::{
-    ObjectAdapter,
+    EndpointNumber, ObjectAdapter,
     callbacks::Callbacks,
     collocated::{self, CollocatedCalls},
     connection::ServerConnection,
-    dedicated::{DedicatedEndpoints, EndpointNumber},
+    dedicated::DedicatedEndpoints,
     listener::Server,
     resources::{ServerResources, ServingOrb},
 };
@@ -62,11 +62,6 @@ impl RequestServer {
         server_side.downcast_ref()
     }
 
-    /// The endpoints with a reading thread of their own.
-    pub(crate) fn dedicated(&self) -> &DedicatedEndpoints {
-        &self.dedicated
-    }
-
     /// The accepted connection with this address in memory.
     pub(crate) fn find_connection(&self, index: usize) -> Option<Arc<ServerConnection>> {
         let in_dedicated = || self.dedicated.servers().iter().find_map(|server| server.find(index));
@@ -76,8 +71,8 @@ impl RequestServer {
     /// Opens a dedicated endpoint. The ORB listens already.
     ///
     /// # Errors
-    /// See [`open_dedicated_endpoint`](crate::open_dedicated_endpoint).
-    pub(crate) fn open_dedicated(
+    /// See [`open_dedicated_endpoint`].
+    fn open_dedicated(
         &self,
         orb: &Orb,
         number: EndpointNumber,
@@ -230,6 +225,34 @@ impl ServerSide for RequestServer {
     fn close(&self) {
         self.adapter().close();
     }
+}
+
+/// Opens a dedicated endpoint of an ORB. The ORB itself begins to listen before, if it has not done so.
+///
+/// # Errors
+/// BAD_INV_ORDER if an endpoint has the number already, after shutdown, or without an object adapter; INITIALIZE if the
+/// ORB cannot listen there.
+pub fn open_dedicated_endpoint(
+    orb: &Orb,
+    number: EndpointNumber,
+    endpoint: &Endpoint,
+) -> Result<PublishedAddresses, SystemException> {
+    orb.published()?;
+    let server_side = RequestServer::of(orb).unwrap_or_else(|| unreachable!("the ORB listens"));
+    server_side.open_dedicated(orb, number, endpoint)
+}
+
+/// The addresses for references of a dedicated endpoint; `None` if it is not open.
+#[must_use]
+pub fn dedicated_addresses(orb: &Orb, number: EndpointNumber) -> Option<PublishedAddresses> {
+    RequestServer::of(orb)?.dedicated.addresses(number)
+}
+
+/// The hosts and ports of all dedicated endpoints of an ORB.
+#[must_use]
+pub fn dedicated_hosts(orb: &Orb) -> Vec<(String, u16)> {
+    let Some(server_side) = RequestServer::of(orb) else { return Vec::new() };
+    server_side.dedicated.hosts()
 }
 
 impl fmt::Debug for RequestServer {

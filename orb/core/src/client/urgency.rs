@@ -25,19 +25,20 @@ pub(crate) struct UrgencyScope {
 
 impl UrgencyScope {
     pub(crate) fn enter(urgency: Urgency) -> Self {
-        Self { before: URGENCY.with(|current| current.replace(urgency)) }
+        let before = current();
+        URGENCY.with(|of_thread| of_thread.set(urgency));
+        Self { before }
     }
 }
 
 impl Drop for UrgencyScope {
     fn drop(&mut self) {
         // The thread may be ending.
-        let _ = URGENCY.try_with(|current| current.set(self.before));
+        let _ = URGENCY.try_with(|of_thread| of_thread.set(self.before));
     }
 }
 
 /// The urgency of the request that this thread sends now.
-#[cfg(feature = "asynchronous")]
 pub(crate) fn current() -> Urgency {
     URGENCY.with(Cell::get)
 }

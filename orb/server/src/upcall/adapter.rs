@@ -10,8 +10,10 @@ use spandrel_giop::SystemException;
 use spandrel_orb::{BidirectionalPolicy, Located, ObjectRef, Target};
 use spandrel_sync::Arc;
 
-use super::{executor::RequestExecutor, servant::Servant};
-use crate::dedicated::EndpointNumber;
+use super::{
+    executor::{EndpointNumber, RequestExecutor},
+    servant::Servant,
+};
 
 /// Finds the servants of object keys. Called from many threads at once.
 pub trait ObjectAdapter: Send + Sync + fmt::Debug {

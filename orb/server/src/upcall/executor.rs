@@ -39,7 +39,6 @@ use spandrel_giop::{ServiceContexts, SystemException};
 use spandrel_sync::{Arc, time::Instant};
 
 use super::servant::Servant;
-use crate::dedicated::EndpointNumber;
 
 /// Takes requests from the threads that read them, and runs them in threads of its own.
 pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
@@ -83,6 +82,10 @@ pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
         Vec::new()
     }
 }
+
+/// The number of a dedicated endpoint within its ORB. The crate that opens the endpoint gives the number a meaning.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct EndpointNumber(pub u64);
 
 /// A request whose thread is being chosen.
 #[derive(Debug)]

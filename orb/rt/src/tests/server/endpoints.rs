@@ -16,7 +16,7 @@ fn loopback() -> Endpoint {
 
 impl LaneServer {
     fn new(model: PriorityModel, concurrency: Concurrency) -> Self {
-        Self::of(Server::with(
+        Self::open(Server::with(
             PoolSettings { buffering: Some((0, 0)), ..PoolSettings::with_lanes(vec![lane(10, 1), lane(100, 1)]) },
             model,
             10,
@@ -24,7 +24,7 @@ impl LaneServer {
         ))
     }
 
-    fn of(server: Server) -> Self {
+    fn open(server: Server) -> Self {
         let [low, high] = [10, 100].map(|number| {
             let opened = server.rt_orb.listen_for_lane(&server.orb, server.pool, priority(number), &loopback());
             <[(String, u16); 1]>::try_from(opened.unwrap()).unwrap().into_iter().next().unwrap()
@@ -144,7 +144,7 @@ fn a_lane_reads_its_endpoint_while_the_thread_of_the_orb_is_blocked() {
 fn clients_of_other_endpoints_take_no_connection_from_a_lane() {
     let directory = tempfile::tempdir().unwrap();
     let orb = Orb::builder().listen(loopback()).max_connections(1).build().unwrap();
-    let lanes = LaneServer::of(Server::on(
+    let lanes = LaneServer::open(Server::on(
         orb,
         directory,
         PoolSettings::with_lanes(vec![lane(10, 1), lane(100, 1)]),
@@ -256,7 +256,7 @@ fn the_thread_that_reads_an_endpoint_has_the_native_priority_of_its_lane() {
 fn stopping() -> LaneServer {
     let lanes = PoolSettings::with_lanes(vec![lane(10, 1), lane(100, 1)]);
     let settings = PoolSettings { buffering: Some((2, 1 << 20)), when_full: WhenFull::StopReading, ..lanes };
-    LaneServer::of(Server::with(settings, PriorityModel::ClientPropagated, 10, Concurrency::default()))
+    LaneServer::open(Server::with(settings, PriorityModel::ClientPropagated, 10, Concurrency::default()))
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn the_end_of_the_pool_or_of_the_orb_ends_the_wait_of_a_reader() {
 fn a_request_that_a_lane_could_never_buffer_is_refused_though_it_stops_reading() {
     let lanes = PoolSettings::with_lanes(vec![lane(10, 1), lane(100, 1)]);
     let settings = PoolSettings { buffering: Some((2, 1_000)), when_full: WhenFull::StopReading, ..lanes };
-    let lanes = LaneServer::of(Server::with(settings, PriorityModel::ClientPropagated, 10, Concurrency::default()));
+    let lanes = LaneServer::open(Server::with(settings, PriorityModel::ClientPropagated, 10, Concurrency::default()));
     let mut client = lanes.connect(&lanes.high);
     let held = client.send("hold", "held", Some(100));
     lanes.server.until_begun(1);
