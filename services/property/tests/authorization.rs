@@ -14,25 +14,7 @@ use crate::executable::Process;
 use crate::support::long;
 
 /// The first rule denies nothing, and the last one permits nothing: sets and properties have no paths.
-const POLICY: &str = r#"
-[[rule]]
-action = "deny"
-path = "ppm"
-
-[[rule]]
-action = "allow"
-identity = "cn:operator"
-
-[[rule]]
-action = "allow"
-identity = "cn:reader"
-adapter = "PropertySets*"
-operation = ["get_*", "is_property_defined", "next_*", "destroy"]
-
-[[rule]]
-action = "allow"
-path = "ppm"
-"#;
+const POLICY: &str = include_str!("policy.toml");
 
 #[derive(Parser)]
 struct Options {

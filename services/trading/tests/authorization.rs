@@ -15,29 +15,7 @@ use crate::executable::Process;
 use crate::support::{all, long, property};
 
 /// The first rule denies nothing, and the last one permits nothing: offers and their types have no paths.
-const POLICY: &str = r#"
-[[rule]]
-action = "deny"
-path = "T"
-
-[[rule]]
-action = "allow"
-identity = "cn:operator"
-
-[[rule]]
-action = "allow"
-identity = "cn:importer"
-operation = ["query", "next_n", "max_left", "destroy", "_get_*"]
-
-[[rule]]
-action = "allow"
-identity = "cn:administrator"
-key = "TradingAdmin"
-
-[[rule]]
-action = "allow"
-path = "T"
-"#;
+const POLICY: &str = include_str!("policy.toml");
 
 #[derive(Parser)]
 struct Options {
