@@ -32,6 +32,9 @@ pub const IDL_FILES: [&str; 6] = [
     include_str!("../idl/InterfaceRepository.idl"),
 ];
 
+/// The IDL of the notification service. It includes `CosEvent.idl`, the first of [`IDL_FILES`].
+pub const NOTIFICATION_IDL: &str = include_str!("../idl/CosNotification.idl");
+
 pub mod activation;
 mod generated;
 pub mod name;

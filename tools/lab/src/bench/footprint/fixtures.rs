@@ -1,7 +1,7 @@
 //! The interfaces whose stubs and skeletons are built: the operations of appendix C one by one, and the
 //! services.
 
-use spandrel::services::IDL_FILES;
+use spandrel::services::{IDL_FILES, NOTIFICATION_IDL};
 use spandrel_idl::model::{DefinitionKind, Type};
 use spandrel_idl::{FrontEndOptions, MemoryFiles, Model, compile_with};
 
@@ -72,19 +72,46 @@ fn statements(idl: &str) -> Vec<String> {
     statements
 }
 
-/// The services of table 7.9 that Spandrel serves, each by the beginning of its modules' names. (The paper also has audio and
-/// video streams.)
-const SERVICES: [&str; 3] = ["CosNaming", "CosPropertyService", "CosTrading"];
+/// A service whose IDL is measured.
+struct Service {
+    name: &'static str,
+    /// The beginnings of its modules' names.
+    modules: &'static [&'static str],
+    /// The numbers of its definitions in table 7.9 of the paper, which also has audio and video streams.
+    paper: Option<Definitions>,
+}
+
+const fn paper(structures: usize, sequences: usize, operations: usize) -> Option<Definitions> {
+    Some(Definitions { structures, sequences, operations })
+}
+
+/// The services of the daemons.
+const SERVICES: [Service; 7] = [
+    Service { name: "CosNaming", modules: &["CosNaming"], paper: paper(2, 2, 13) },
+    Service { name: "CosPropertyService", modules: &["CosPropertyService"], paper: paper(3, 5, 33) },
+    Service { name: "CosTrading", modules: &["CosTrading"], paper: paper(11, 7, 63) },
+    Service { name: "CosEvent", modules: &["CosEvent", "CosTypedEvent"], paper: None },
+    Service { name: NOTIFICATION, modules: &["CosNotif"], paper: None },
+    Service { name: "ImplementationRepository", modules: &["ImplementationRepository"], paper: None },
+    Service { name: "InterfaceRepository", modules: &["InterfaceRepository"], paper: None },
+];
+
+/// Its stubs and skeletons include those of the event service, from which its interfaces derive.
+const NOTIFICATION: &str = "CosNotification";
 
 /// The IDL of the measured services: that of the daemons.
 pub(super) fn services() -> Vec<Fixture> {
-    let service = |name| {
-        let module = format!("module {name} {{");
+    let service = |service: Service| {
+        let module = format!("module {}", service.modules[0]);
         let idl = IDL_FILES.into_iter().find(|idl| idl.contains(&module)).unwrap_or_default();
-        Fixture { name, idl: idl.to_owned() }
+        Fixture { name: service.name, idl: idl.to_owned() }
     };
     let param_test = Fixture { name: "Param_Test", idl: PARAM_TEST.to_owned() };
-    std::iter::once(param_test).chain(SERVICES.map(service)).collect()
+    let mut services: Vec<_> = std::iter::once(param_test).chain(SERVICES.map(service)).collect();
+    if let Some(notification) = services.iter_mut().find(|fixture| fixture.name == NOTIFICATION) {
+        notification.idl = [IDL_FILES[0], &NOTIFICATION_IDL.replace("#include \"CosEvent.idl\"", "")].concat();
+    }
+    services
 }
 
 /// The numbers of a service's definitions, as table 7.9 counts them.
@@ -98,15 +125,15 @@ pub struct Definitions {
     pub operations: usize,
 }
 
-/// A row of table 7.9: a service, with the numbers of its definitions here and in the paper.
+/// A row like those of table 7.9: a service, with the numbers of its definitions here and in the paper.
 #[derive(Clone, Copy, Debug)]
 pub struct DefinitionsRow {
-    /// The beginning of its modules' names.
+    /// The beginning of its modules' names, or another name for several modules.
     pub service: &'static str,
-    /// The numbers of the IDL that this program serves.
+    /// The numbers of the IDL that the daemon serves.
     pub here: Definitions,
-    /// The numbers in the paper.
-    pub paper: Definitions,
+    /// The numbers in the paper; `None` for a service that its table does not have.
+    pub paper: Option<Definitions>,
 }
 
 /// Counts the definitions of the services.
@@ -114,19 +141,20 @@ pub struct DefinitionsRow {
 /// # Errors
 /// IDL that does not compile.
 pub fn definitions() -> Result<Vec<DefinitionsRow>, LabError> {
-    // Rows of the paper: CosNaming, CosPropertyService, CosTrading.
-    let paper = [(2, 2, 13), (3, 5, 33), (11, 7, 63)];
     let services = services();
-    let rows = services.iter().skip(1).zip(paper).map(|(fixture, (structures, sequences, operations))| {
-        let here = count(&fixture.model()?, fixture.name);
-        Ok(DefinitionsRow { service: fixture.name, here, paper: Definitions { structures, sequences, operations } })
+    let rows = SERVICES.iter().map(|service| {
+        let fixture = services.iter().find(|fixture| fixture.name == service.name);
+        let fixture = fixture.ok_or_else(|| LabError::Settings(format!("{} has no IDL", service.name)))?;
+        let here = count(&fixture.model()?, service.modules);
+        Ok(DefinitionsRow { service: service.name, here, paper: service.paper })
     });
     rows.collect()
 }
 
-fn count(model: &Model, service: &str) -> Definitions {
+fn count(model: &Model, modules: &[&str]) -> Definitions {
     let mut counts = Definitions::default();
-    for definition in model.definitions().filter(|definition| definition.scoped_name.starts_with(service)) {
+    let is_own = |name: &str| modules.iter().any(|module| name.starts_with(module));
+    for definition in model.definitions().filter(|definition| is_own(&definition.scoped_name)) {
         match &definition.kind {
             DefinitionKind::Struct(_) => counts.structures += 1,
             DefinitionKind::Typedef(typedef) if matches!(typedef.ty, Type::Sequence { .. }) => counts.sequences += 1,
@@ -168,7 +196,15 @@ mod tests {
             .iter()
             .map(|DefinitionsRow { service, here, .. }| (*service, here.structures, here.sequences, here.operations))
             .collect();
-        let expected = [("CosNaming", 2, 2, 17), ("CosPropertyService", 4, 6, 33), ("CosTrading", 10, 10, 71)];
+        let expected = [
+            ("CosNaming", 2, 2, 17),
+            ("CosPropertyService", 4, 6, 33),
+            ("CosTrading", 10, 10, 71),
+            ("CosEvent", 0, 0, 27),
+            ("CosNotification", 13, 15, 120),
+            ("ImplementationRepository", 2, 1, 12),
+            ("InterfaceRepository", 1, 1, 2),
+        ];
         assert_eq!(counts, expected);
     }
 }

@@ -7,7 +7,7 @@ use spandrel_measure::table;
 use spandrel_measure::units::grouped;
 
 use super::calls::{Operation, Step};
-use super::fixtures::definitions;
+use super::fixtures::{Definitions, definitions};
 use super::minimum::{MAX_GROWTH, RECORDED};
 use super::results::Results;
 use super::settings::{Engine, Optimisation, Part, Side};
@@ -186,13 +186,17 @@ fn service_definitions(results: &Results) -> Result<table::Table, LabError> {
         };
         let [compiled, interpretive] = [Engine::Compiled, Engine::Interpretive].map(size);
         let octets = |size: Option<f64>| size.map_or("absent".to_owned(), grouped);
+        let count = |number: fn(&Definitions) -> usize| match &row.paper {
+            Some(paper) => format!("{} ({})", number(&row.here), number(paper)),
+            None => number(&row.here).to_string(),
+        };
         let ratio =
             interpretive.zip(compiled).map(|(interpretive, compiled)| format!("{:.2}", interpretive / compiled));
         table.add_row([
             row.service.to_owned(),
-            format!("{} ({})", row.here.structures, row.paper.structures),
-            format!("{} ({})", row.here.sequences, row.paper.sequences),
-            format!("{} ({})", row.here.operations, row.paper.operations),
+            count(|definitions| definitions.structures),
+            count(|definitions| definitions.sequences),
+            count(|definitions| definitions.operations),
             octets(compiled),
             octets(interpretive),
             ratio.unwrap_or_default(),
