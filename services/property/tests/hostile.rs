@@ -172,9 +172,9 @@ fn operations_at_random_have_the_outcome_of_a_table() {
         assert_eq!(all, expected, "step {step}");
         let (is_complete, modes) = set.get_property_modes(&NAMES.map(str::to_owned)).unwrap();
         assert!(!is_complete, "the empty name has no mode");
-        for found in modes {
-            let expected = model.0.get(&found.property_name).map_or(Undefined, |(_, mode)| *mode);
-            assert_eq!(found.property_mode, expected, "step {step}: {}", found.property_name);
+        for listed in modes {
+            let expected = model.0.get(&listed.property_name).map_or(Undefined, |(_, mode)| *mode);
+            assert_eq!(listed.property_mode, expected, "step {step}: {}", listed.property_name);
         }
         // Fixed properties remain for ever: when all are fixed, a new set takes the place of this one.
         if model.0.values().filter(|(_, mode)| matches!(mode, FixedNormal | FixedReadonly)).count() == NAMES.len() - 1 {
