@@ -1,4 +1,6 @@
-//! `spandrel events`: channels of an event service, their events and the lag of consumers.
+//! `spandrel events`: channels of an event or notification service, their events and the lag of consumers.
+
+mod notification;
 
 use std::time::Duration;
 
@@ -8,10 +10,12 @@ use spandrel::net::error::escape;
 use spandrel::net::error::output::has_no_reader;
 use spandrel::net::sync::time::Deadline;
 use spandrel::services::cos_event_channel_admin::{EventChannel, ProxyPullSupplier};
+use spandrel::services::cos_notify_channel_admin::EventChannelFactory;
 use spandrel::services::event_monitoring::{ChannelState, ConsumerState, Monitor, MonitoredFactory};
 use spandrel::types::{Any, Interface as _};
 use spandrel::{Orb, SystemExceptionKind, dynamic::DynAny};
 
+use self::notification::Notification;
 use crate::client_args::{ClientArgs, bound};
 use crate::json::{JsonObject, array};
 use crate::trade::{Table, read_value, value_text};
@@ -32,8 +36,12 @@ Examples:
   spandrel events lag Alarms
   spandrel events list --at corbaloc::events.example:11169/omniEvents
 
+  spandrel events watch 1 --filter '$level > 5' --at corbaloc::127.0.0.1:11166/NotificationService
+  spandrel events push 1 'string \"empty\"' --type Plant/Alarm --field 'level=long 7' --at corbaloc::…/NotificationService
+
 A channel is its name in the service, or a URL. Without --at, the service is that at 127.0.0.1:11169. Values have their type before
-them, as in `spandrel call`; list and lag need Spandrel's event service.
+them, as in `spandrel call`; list and lag need Spandrel's event service. With the factory of a notification service, also another
+one's, a channel is its number, its name in the naming service, or a URL; events are structured ones, and there is no lag.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
@@ -48,7 +56,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Create a channel, and print its reference
-    Create(ChannelArgs),
+    Create(CreateArgs),
     /// Show the channels of a service
     List(ServiceArgs),
     /// Print the events of a channel as they come
@@ -78,9 +86,25 @@ struct ChannelArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct CreateArgs {
+    /// The name of the channel in its service. In a notification service, which has no names, it is bound in the naming
+    /// service
+    #[arg(value_name = "CHANNEL")]
+    channel: String,
+    /// Persistent connections and events, in a notification service
+    #[arg(long)]
+    persistent: bool,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+#[derive(Debug, clap::Args)]
 struct WatchArgs {
     #[command(flatten)]
     channel: ChannelArgs,
+    /// Events that match this constraint, in a notification service; several are alternatives
+    #[arg(long, value_name = "CONSTRAINT")]
+    filter: Vec<String>,
     /// End after this many events
     #[arg(short = 'n', long, value_name = "N", value_parser = common::whole(1..=u64::MAX))]
     events: Option<u64>,
@@ -93,19 +117,62 @@ struct WatchArgs {
 struct PushArgs {
     #[command(flatten)]
     channel: ChannelArgs,
-    /// The event: a value with its type before it, such as `long 5`
+    /// The event: a value with its type before it, such as `long 5`. The remainder of the body of a structured event
     #[arg(value_name = "EVENT")]
     event: String,
+    #[command(flatten)]
+    structured: StructuredArgs,
+}
+
+/// The parts of a structured event, for a notification service.
+#[derive(Debug, clap::Args)]
+struct StructuredArgs {
+    /// Domain and name of the event's type
+    #[arg(long = "type", value_name = "DOMAIN/TYPE")]
+    event_type: Option<String>,
+    /// The name of the event
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// A property of the header, such as `Priority=short 5`; may be given more than once
+    #[arg(long, value_name = "NAME=VALUE")]
+    header: Vec<String>,
+    /// A property of the filterable data, such as `level=long 7`; may be given more than once
+    #[arg(long, value_name = "NAME=VALUE")]
+    field: Vec<String>,
+}
+
+impl StructuredArgs {
+    fn is_empty(&self) -> bool {
+        self.event_type.is_none() && self.name.is_none() && self.header.is_empty() && self.field.is_empty()
+    }
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match &self.command {
-            Command::Create(args) => args.service.run(|service| service.create(&args.channel)),
-            Command::List(args) => args.run(|service| service.list()),
-            Command::Watch(args) => args.channel.service.run(|service| service.watch(args)),
-            Command::Push(args) => args.channel.service.run(|service| service.push(args)),
-            Command::Lag(args) => args.service.run(|service| service.lag(&args.channel)),
+            Command::Create(args) => args.service.run(|service| match service.notification()? {
+                Some(notification) => notification.create(args),
+                None if args.persistent => Err(no_notification("--persistent")),
+                None => service.create(&args.channel),
+            }),
+            Command::List(args) => args.run(|service| match service.notification()? {
+                Some(notification) => notification.list(),
+                None => service.list(),
+            }),
+            Command::Watch(args) => args.channel.service.run(|service| match service.notification()? {
+                Some(notification) => notification.watch(args),
+                None if !args.filter.is_empty() => Err(no_notification("--filter")),
+                None => service.watch(args),
+            }),
+            Command::Push(args) => args.channel.service.run(|service| match service.notification()? {
+                Some(notification) => notification.push(args),
+                None if !args.structured.is_empty() => Err(no_notification("a structured event")),
+                None => service.push(args),
+            }),
+            Command::Lag(args) => args.service.run(|service| match service.notification()? {
+                Some(_) => Err(anyhow::anyhow!("a notification service does not tell the lag: see its metrics")),
+                None => service.lag(&args.channel),
+            }),
         }
     }
 }
@@ -129,7 +196,20 @@ struct Service<'a> {
     deadline: Deadline,
 }
 
+/// The error of an option for a notification service where another service is called.
+fn no_notification(option: &str) -> anyhow::Error {
+    anyhow::anyhow!("{option} needs a notification service: --at corbaloc::HOST:11166/NotificationService")
+}
+
 impl Service<'_> {
+    /// The service as a notification service, if it is one.
+    fn notification(&self) -> anyhow::Result<Option<Notification<'_>>> {
+        let factory = bound(&naming::object(&self.orb, &self.args.at)?, self.deadline)?;
+        // A service that cannot be asked is reported by the command itself.
+        let is_one = factory.is_a(EventChannelFactory::REPOSITORY_ID).unwrap_or(false);
+        Ok(is_one.then(|| Notification { service: self, factory: factory.unchecked_narrow() }))
+    }
+
     fn factory(&self) -> anyhow::Result<MonitoredFactory> {
         let factory = naming::object(&self.orb, &self.args.at)?;
         Ok(bound(&factory, self.deadline)?.unchecked_narrow())
@@ -252,17 +332,20 @@ impl Service<'_> {
         // Each call has the time limit of the options: events come later than the deadline of the command.
         let proxy: ProxyPullSupplier = self.orb.reference(proxy.as_object().ior().clone()).unchecked_narrow();
         proxy.connect_pull_consumer(None).context("cannot connect to the channel")?;
-        let ended = self.print_events(args, &proxy);
+        let ended = Self::print_events(args, || {
+            let (event, has_event) = proxy.try_pull().context("cannot get an event")?;
+            Ok(has_event.then(|| self.shown(&event)))
+        });
         _ = proxy.disconnect_pull_supplier(); // the outcome is that of the events
         ended.map(|()| String::new())
     }
 
-    fn print_events(&self, args: &WatchArgs, proxy: &ProxyPullSupplier) -> anyhow::Result<()> {
+    /// Prints the lines of events; `next` returns none if there is no event.
+    fn print_events(args: &WatchArgs, next: impl Fn() -> anyhow::Result<Option<String>>) -> anyhow::Result<()> {
         let (deadline, mut left) = (Deadline::after(args.time), args.events);
         while left != Some(0) && !deadline.is_over() && !has_no_reader() {
-            let (event, has_event) = proxy.try_pull().context("cannot get an event")?;
-            if has_event {
-                common::print(&format!("{}\n", self.shown(&event)))?;
+            if let Some(event) = next()? {
+                common::print(&format!("{event}\n"))?;
                 left = left.map(|left| left - 1);
             } else {
                 std::thread::sleep(deadline.remaining().map_or(LOOK, |remaining| remaining.min(LOOK)));
