@@ -6,6 +6,7 @@ mod filters;
 mod hostile;
 mod killed;
 mod omni_orb;
+mod orders;
 mod persistence;
 mod qualities;
 mod support;
