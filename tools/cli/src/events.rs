@@ -1,13 +1,11 @@
 //! `spandrel events`: channels of an event or notification service, their events and the lag of consumers.
 
+mod args;
 mod notification;
-
-use std::time::Duration;
 
 use anyhow::Context as _;
 use spandrel::ObjectRef;
 use spandrel::net::error::escape;
-use spandrel::net::error::output::has_no_reader;
 use spandrel::net::sync::time::Deadline;
 use spandrel::services::cos_event_channel_admin::{EventChannel, ProxyPullSupplier};
 use spandrel::services::cos_notify_channel_admin::EventChannelFactory;
@@ -15,16 +13,13 @@ use spandrel::services::event_monitoring::{ChannelState, ConsumerState, Monitor,
 use spandrel::types::{Any, Interface as _};
 use spandrel::{Orb, SystemExceptionKind, dynamic::DynAny};
 
+use self::args::{ChannelArgs, CreateArgs, PushArgs, ServiceArgs, WatchArgs, print_events};
 use self::notification::Notification;
-use crate::client_args::{ClientArgs, bound};
+use crate::client_args::bound;
 use crate::json::{JsonObject, array};
 use crate::trade::{Table, read_value, value_text};
 use crate::{common, naming};
 
-/// The factory where none is given.
-const FACTORY: &str = "corbaloc::127.0.0.1:11169/omniEvents";
-/// The pause between two looks for an event.
-const LOOK: Duration = Duration::from_millis(100);
 /// The states of one reply.
 const PAGE: u32 = 500;
 
@@ -67,109 +62,29 @@ enum Command {
     Lag(ChannelArgs),
 }
 
-#[derive(Debug, clap::Args)]
-struct ServiceArgs {
-    /// The factory of the event service: a URL, or a name in the naming service
-    #[arg(long, value_name = "FACTORY", default_value = FACTORY)]
-    at: String,
-    #[command(flatten)]
-    client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
-struct ChannelArgs {
-    /// The channel: its name in the service, or a URL
-    #[arg(value_name = "CHANNEL")]
-    channel: String,
-    #[command(flatten)]
-    service: ServiceArgs,
-}
-
-#[derive(Debug, clap::Args)]
-struct CreateArgs {
-    /// The name of the channel in its service. In a notification service, which has no names, it is bound in the naming
-    /// service
-    #[arg(value_name = "CHANNEL")]
-    channel: String,
-    /// Persistent connections and events, in a notification service
-    #[arg(long)]
-    persistent: bool,
-    #[command(flatten)]
-    service: ServiceArgs,
-}
-
-#[derive(Debug, clap::Args)]
-struct WatchArgs {
-    #[command(flatten)]
-    channel: ChannelArgs,
-    /// Events that match this constraint, in a notification service; several are alternatives
-    #[arg(long, value_name = "CONSTRAINT")]
-    filter: Vec<String>,
-    /// End after this many events
-    #[arg(short = 'n', long, value_name = "N", value_parser = common::whole(1..=u64::MAX))]
-    events: Option<u64>,
-    /// End after this time
-    #[arg(long = "for", value_name = "TIME", value_parser = common::positive_time)]
-    time: Option<Duration>,
-}
-
-#[derive(Debug, clap::Args)]
-struct PushArgs {
-    #[command(flatten)]
-    channel: ChannelArgs,
-    /// The event: a value with its type before it, such as `long 5`. The remainder of the body of a structured event
-    #[arg(value_name = "EVENT")]
-    event: String,
-    #[command(flatten)]
-    structured: StructuredArgs,
-}
-
-/// The parts of a structured event, for a notification service.
-#[derive(Debug, clap::Args)]
-struct StructuredArgs {
-    /// Domain and name of the event's type
-    #[arg(long = "type", value_name = "DOMAIN/TYPE")]
-    event_type: Option<String>,
-    /// The name of the event
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
-    /// A property of the header, such as `Priority=short 5`; may be given more than once
-    #[arg(long, value_name = "NAME=VALUE")]
-    header: Vec<String>,
-    /// A property of the filterable data, such as `level=long 7`; may be given more than once
-    #[arg(long, value_name = "NAME=VALUE")]
-    field: Vec<String>,
-}
-
-impl StructuredArgs {
-    fn is_empty(&self) -> bool {
-        self.event_type.is_none() && self.name.is_none() && self.header.is_empty() && self.field.is_empty()
-    }
-}
-
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match &self.command {
-            Command::Create(args) => args.service.run(|service| match service.notification()? {
+            Command::Create(args) => run(&args.service, |service| match service.notification()? {
                 Some(notification) => notification.create(args),
                 None if args.persistent => Err(no_notification("--persistent")),
                 None => service.create(&args.channel),
             }),
-            Command::List(args) => args.run(|service| match service.notification()? {
+            Command::List(args) => run(args, |service| match service.notification()? {
                 Some(notification) => notification.list(),
                 None => service.list(),
             }),
-            Command::Watch(args) => args.channel.service.run(|service| match service.notification()? {
+            Command::Watch(args) => run(&args.channel.service, |service| match service.notification()? {
                 Some(notification) => notification.watch(args),
                 None if !args.filter.is_empty() => Err(no_notification("--filter")),
                 None => service.watch(args),
             }),
-            Command::Push(args) => args.channel.service.run(|service| match service.notification()? {
+            Command::Push(args) => run(&args.channel.service, |service| match service.notification()? {
                 Some(notification) => notification.push(args),
                 None if !args.structured.is_empty() => Err(no_notification("a structured event")),
                 None => service.push(args),
             }),
-            Command::Lag(args) => args.service.run(|service| match service.notification()? {
+            Command::Lag(args) => run(&args.service, |service| match service.notification()? {
                 Some(_) => Err(anyhow::anyhow!("a notification service does not tell the lag: see its metrics")),
                 None => service.lag(&args.channel),
             }),
@@ -177,16 +92,14 @@ impl Args {
     }
 }
 
-impl ServiceArgs {
-    /// Runs a subcommand, whose result is the text to print.
-    fn run(&self, act: impl FnOnce(&Service<'_>) -> anyhow::Result<String>) -> anyhow::Result<()> {
-        let service = || {
-            let (orb, deadline) = (self.client.orb()?, self.client.deadline());
-            Ok(Service { args: self, orb, deadline })
-        };
-        let text = self.client.reported(service().and_then(|service| act(&service)))?;
-        common::print(&text)
-    }
+/// Runs a subcommand, whose result is the text to print.
+fn run(args: &ServiceArgs, act: impl FnOnce(&Service<'_>) -> anyhow::Result<String>) -> anyhow::Result<()> {
+    let service = || {
+        let (orb, deadline) = (args.client.orb()?, args.client.deadline());
+        Ok(Service { args, orb, deadline })
+    };
+    let text = args.client.reported(service().and_then(|service| act(&service)))?;
+    common::print(&text)
 }
 
 /// The event service of a command, with one time limit for all its calls apart from the wait for events.
@@ -207,7 +120,12 @@ impl Service<'_> {
         let factory = bound(&naming::object(&self.orb, &self.args.at)?, self.deadline)?;
         // A service that cannot be asked is reported by the command itself.
         let is_one = factory.is_a(EventChannelFactory::REPOSITORY_ID).unwrap_or(false);
-        Ok(is_one.then(|| Notification { service: self, factory: factory.unchecked_narrow() }))
+        Ok(is_one.then(|| Notification {
+            orb: &self.orb,
+            deadline: self.deadline,
+            json: self.args.client.json,
+            factory: factory.unchecked_narrow(),
+        }))
     }
 
     fn factory(&self) -> anyhow::Result<MonitoredFactory> {
@@ -332,26 +250,12 @@ impl Service<'_> {
         // Each call has the time limit of the options: events come later than the deadline of the command.
         let proxy: ProxyPullSupplier = self.orb.reference(proxy.as_object().ior().clone()).unchecked_narrow();
         proxy.connect_pull_consumer(None).context("cannot connect to the channel")?;
-        let ended = Self::print_events(args, || {
+        let ended = print_events(args, || {
             let (event, has_event) = proxy.try_pull().context("cannot get an event")?;
             Ok(has_event.then(|| self.shown(&event)))
         });
         _ = proxy.disconnect_pull_supplier(); // the outcome is that of the events
         ended.map(|()| String::new())
-    }
-
-    /// Prints the lines of events; `next` returns none if there is no event.
-    fn print_events(args: &WatchArgs, next: impl Fn() -> anyhow::Result<Option<String>>) -> anyhow::Result<()> {
-        let (deadline, mut left) = (Deadline::after(args.time), args.events);
-        while left != Some(0) && !deadline.is_over() && !has_no_reader() {
-            if let Some(event) = next()? {
-                common::print(&format!("{event}\n"))?;
-                left = left.map(|left| left - 1);
-            } else {
-                std::thread::sleep(deadline.remaining().map_or(LOOK, |remaining| remaining.min(LOOK)));
-            }
-        }
-        Ok(())
     }
 
     /// An event with its type, escaped; or as JSON.

@@ -1,9 +1,9 @@
 //! Channels of a notification service, by the standard's interfaces alone: structured events and filters.
 
 use anyhow::Context as _;
-use spandrel::ObjectRef;
 use spandrel::dynamic::DynAny;
 use spandrel::net::error::escape;
+use spandrel::net::sync::time::Deadline;
 use spandrel::services::NamingClient;
 use spandrel::services::cos_notification::{
     CONNECTION_RELIABILITY, EVENT_RELIABILITY, EventHeader, EventType, FixedEventHeader, PERSISTENT, Property,
@@ -15,8 +15,9 @@ use spandrel::services::cos_notify_channel_admin::{
 };
 use spandrel::services::cos_notify_filter::{ConstraintExp, FilterFactory};
 use spandrel::types::{Any, Interface};
+use spandrel::{ObjectRef, Orb};
 
-use super::{CreateArgs, PushArgs, Service, WatchArgs};
+use super::args::{CreateArgs, PushArgs, WatchArgs, print_events};
 use crate::client_args::bound;
 use crate::json::{JsonObject, array};
 use crate::trade::{Table, read_value, value_text};
@@ -24,7 +25,11 @@ use crate::{common, naming};
 
 /// A notification service of a command.
 pub(super) struct Notification<'a> {
-    pub(super) service: &'a Service<'a>,
+    pub(super) orb: &'a Orb,
+    /// The time limit of all calls apart from the wait for events.
+    pub(super) deadline: Deadline,
+    /// Whether the output is JSON.
+    pub(super) json: bool,
     pub(super) factory: EventChannelFactory,
 }
 
@@ -32,7 +37,7 @@ impl Notification<'_> {
     /// An object of the service, with the time limit of the command.
     fn limited<T: Interface>(&self, object: Option<T>, missing: &'static str) -> anyhow::Result<T> {
         let object = object.context(missing)?;
-        Ok(bound(object.as_object(), self.service.deadline)?.unchecked_narrow())
+        Ok(bound(object.as_object(), self.deadline)?.unchecked_narrow())
     }
 
     /// The channel with a number, a name in the naming service, or a URL.
@@ -43,9 +48,9 @@ impl Notification<'_> {
                 let channel = channel.with_context(|| format!("cannot use the channel {number}"))?;
                 ObjectRef::from(channel.with_context(|| format!("the channel {number} is nil"))?)
             }
-            Err(_) => naming::object(&self.service.orb, text)?,
+            Err(_) => naming::object(self.orb, text)?,
         };
-        Ok(bound(&object, self.service.deadline)?.unchecked_narrow())
+        Ok(bound(&object, self.deadline)?.unchecked_narrow())
     }
 
     pub(super) fn create(&self, args: &CreateArgs) -> anyhow::Result<String> {
@@ -55,8 +60,8 @@ impl Notification<'_> {
             common::usage(format!("`{}` cannot be the name of a channel: it is a URL or number", escape(name)))
         );
         // Without a naming service or with a name in use, no channel is created.
-        let names = NamingClient::new(&self.service.orb).context("cannot bind the channel in the naming service")?;
-        let is_bound = naming::object(&self.service.orb, name).is_ok();
+        let names = NamingClient::new(self.orb).context("cannot bind the channel in the naming service")?;
+        let is_bound = naming::object(self.orb, name).is_ok();
         anyhow::ensure!(!is_bound, "cannot bind the channel `{}`: the name is bound already", escape(name));
         let persistent = |name: &str| -> anyhow::Result<Property> {
             Ok(Property { name: name.to_owned(), value: Any::new(PERSISTENT)? })
@@ -73,7 +78,7 @@ impl Notification<'_> {
             return Err(error).with_context(|| format!("cannot bind the channel `{}`", escape(name)));
         }
         let reference = channel.as_object().to_string();
-        Ok(match self.service.args.client.json {
+        Ok(match self.json {
             true => {
                 let object = JsonObject::new().value("created", name).value("number", number);
                 format!("{}\n", object.value("reference", reference).finish())
@@ -107,7 +112,7 @@ impl Notification<'_> {
             let reliability = (is_persistent(CONNECTION_RELIABILITY), is_persistent(EVENT_RELIABILITY));
             rows.push((number, consumers, suppliers, reliability));
         }
-        if self.service.args.client.json {
+        if self.json {
             let json = |(number, consumers, suppliers, (connections, events)): &(i32, usize, usize, (bool, bool))| {
                 let object = JsonObject::new().value("number", *number).value("consumers", *consumers);
                 let object = object.value("suppliers", *suppliers).value("persistent_connections", *connections);
@@ -142,7 +147,7 @@ impl Notification<'_> {
 
     /// The event of the options.
     fn event(&self, args: &PushArgs) -> anyhow::Result<StructuredEvent> {
-        let orb = &self.service.orb;
+        let orb = self.orb;
         let value =
             |text: &str| read_value(orb, text).map_err(|error| common::as_usage(error.context("invalid event")));
         let property = |text: &String| {
@@ -173,8 +178,7 @@ impl Notification<'_> {
         let (proxy, _) = admin.obtain_notification_pull_supplier(ClientType::StructuredEvent)?;
         let proxy = proxy.context("the channel has no proxy")?;
         // Each call has the time limit of the options: events come later than the deadline of the command.
-        let proxy: StructuredProxyPullSupplier =
-            self.service.orb.reference(proxy.as_object().ior().clone()).unchecked_narrow();
+        let proxy: StructuredProxyPullSupplier = self.orb.reference(proxy.as_object().ior().clone()).unchecked_narrow();
         let filter = match &*args.filter {
             [] => None,
             constraints => {
@@ -200,7 +204,7 @@ impl Notification<'_> {
         _ = proxy.set_qos(&[best_effort]);
         let connected = proxy.connect_structured_pull_consumer(None).context("cannot connect to the channel");
         let ended = connected.and_then(|()| {
-            Service::print_events(args, || {
+            print_events(args, || {
                 let (event, has_event) = proxy.try_pull_structured_event().context("cannot get an event")?;
                 Ok(has_event.then(|| self.shown(&event)))
             })
@@ -216,7 +220,7 @@ impl Notification<'_> {
     fn shown(&self, event: &StructuredEvent) -> String {
         let header = &event.header;
         let event_type = &header.fixed_header.event_type;
-        if self.service.args.client.json {
+        if self.json {
             let json = |value: &Any| DynAny::new(value).ok().and_then(|value| value.to_json().ok());
             let properties = |properties: &[Property]| {
                 let object = properties.iter().fold(JsonObject::new(), |object, property| {
