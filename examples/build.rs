@@ -7,6 +7,7 @@ fn main() -> Result<(), spandrel_build::Error> {
     configure().portability_warnings(false).compile(&[
         "hello/hello.idl",
         "bank/bank.idl",
+        "data_stream/data_stream.idl",
         "deadlines/archive.idl",
         "mapping/shared.idl",
         "mapping/chapter.idl",

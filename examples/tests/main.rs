@@ -3,6 +3,8 @@
 mod book;
 mod chapter;
 mod chat;
+#[cfg(target_os = "linux")]
+mod data_stream;
 mod guides;
 mod interceptors;
 mod library;
