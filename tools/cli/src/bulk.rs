@@ -97,17 +97,18 @@ impl TransferArgs {
         let orb = self.client.orb()?;
         let object = naming::object(&orb, &reference_text(&self.reference)?)?;
         let ior = object.ior().clone();
-        let found = self.interface.find(&orb, &object).map_err(|error| self.client.explained(error, &ior))?;
-        let operation = interface::operation(&found.interface, &self.operation, self.arguments.len())?;
+        let described = self.interface.find(&orb, &object).map_err(|error| self.client.explained(error, &ior))?;
+        let operation = interface::operation(&described.interface, &self.operation, self.arguments.len())?;
         if !hands_over(operation) {
             let others =
-                found.interface.operations().iter().filter(|other| hands_over(other)).map(|other| &*other.name);
+                described.interface.operations().iter().filter(|other| hands_over(other)).map(|other| &*other.name);
             let others = others.collect::<Vec<_>>().join(", ");
             let others = if others.is_empty() { String::new() } else { format!("; these do: {others}") };
             bail!("the operation `{}` hands over no Bulk::Offer{others}", operation.name);
         }
-        let arguments = with_context(&orb, &found, |context| operation.read_argument_list(&self.arguments, context))?;
-        let object = DynamicObject::new(object, found.interface.clone());
+        let arguments =
+            with_context(&orb, &described, |context| operation.read_argument_list(&self.arguments, context))?;
+        let object = DynamicObject::new(object, described.interface.clone());
         let transfer = self.transfer(direction)?;
         // Ctrl-C ends the transfer, and the second one the process.
         let is_interrupted = Arc::clone(&transfer.is_interrupted);

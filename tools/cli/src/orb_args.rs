@@ -77,8 +77,9 @@ impl ClientOrbArgs {
             #[cfg(feature = "tls")]
             "ssliop" => {
                 // A site has options for ORBs, too.
-                let is_used =
-                    |of: &OrbSetting| of.source == SettingSource::CommandLine || of.option.starts_with("-ORBSSL");
+                let is_used = |setting: &OrbSetting| {
+                    setting.source == SettingSource::CommandLine || setting.option.starts_with("-ORBSSL")
+                };
                 connector(self.ssliop_with(is_used)?, &address)
             }
             other => {
@@ -92,7 +93,7 @@ impl ClientOrbArgs {
     /// TLS with the certificates and authorities of the options, for connections beside the ORB.
     #[cfg(feature = "tls")]
     pub(crate) fn tls(&self) -> anyhow::Result<Option<spandrel::ssliop::Ssliop>> {
-        self.ssliop_with(|of| of.option.starts_with("-ORBSSL")).map(Some)
+        self.ssliop_with(|setting| setting.option.starts_with("-ORBSSL")).map(Some)
     }
 
     /// TLS for connections beside the ORB: this command has none.

@@ -89,7 +89,7 @@ mod transfer {
     use super::{Any, Arc, Direction, FileOutcome, FileTransfer, LabError};
     use crate::progress::Progress;
 
-    /// The file, opened.
+    /// The open file at this side of a transfer.
     enum Local {
         Source(FileSource, u64),
         Sink(FileSink),

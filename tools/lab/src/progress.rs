@@ -88,8 +88,8 @@ impl Progress {
 
     /// The number that is done, and that of all if it is known.
     fn counts(&self) -> String {
-        let done = self.unit.text(self.done);
-        if self.total == u64::MAX { done } else { format!("{done}/{}", self.unit.text(self.total)) }
+        let reached = self.unit.text(self.done);
+        if self.total == u64::MAX { reached } else { format!("{reached}/{}", self.unit.text(self.total)) }
     }
 
     /// Reports the next step.
