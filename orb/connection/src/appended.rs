@@ -579,11 +579,11 @@ mod tests {
 
         /// Checks that a thread is about to write the most urgent requests first, and leaves only less urgent ones. Ids
         /// rise in the order in which requests begin.
-        fn check_order(&self, writer: u32, taken: &[u32]) {
+        fn check_order(&self, writer: u32, written: &[u32]) {
             let order = |id: &u32| (Reverse(self.urgencies[id]), *id);
-            assert!(taken.is_sorted_by_key(order), "{taken:?} of {:?}", self.urgencies);
+            assert!(written.is_sorted_by_key(order), "{written:?} of {:?}", self.urgencies);
             let is_before = |id: &u32| self.urgencies[id] >= self.urgencies[&writer];
-            assert!(taken.iter().all(is_before), "{taken:?} before {writer} of {:?}", self.urgencies);
+            assert!(written.iter().all(is_before), "{written:?} before {writer} of {:?}", self.urgencies);
             let later: Vec<u32> = self.requests.appended().collect();
             assert!(later.is_sorted_by_key(order) && !later.iter().any(is_before), "{later:?} after {writer}");
         }

@@ -178,8 +178,8 @@ fn an_endpoint_is_refused_without_a_lane_of_its_own() {
     assert_eq!(kind(without_lanes, 0), SystemExceptionKind::BadParam);
     let [(_, port)] = &listen(server.pool, 10).unwrap()[..] else { panic!("one address") };
     assert_eq!(kind(server.pool, 10), SystemExceptionKind::BadInvOrder, "it has one");
-    let taken = Endpoint::new("127.0.0.1", *port);
-    let refused = server.rt_orb.listen_for_lane(&server.orb, server.pool, priority(100), &taken).unwrap_err();
+    let occupied = Endpoint::new("127.0.0.1", *port);
+    let refused = server.rt_orb.listen_for_lane(&server.orb, server.pool, priority(100), &occupied).unwrap_err();
     assert_eq!(refused.kind(), SystemExceptionKind::Initialize);
     listen(server.pool, 100).expect("the failure leaves nothing");
     server.orb.shutdown().unwrap();
