@@ -7,9 +7,10 @@ use spandrel::services::cos_event_comm::pull_supplier::PullError;
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 use spandrel_delivery::{EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
+use spandrel_store::StoreFailure;
 
 use crate::limits::Limits;
-use crate::store::{Store, StoreFailure};
+use crate::store::Store;
 
 /// The ORB, bounds, memory and store of a service.
 #[derive(Debug)]

@@ -6,7 +6,9 @@ use std::time::Duration;
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, from_octets, to_octets};
 use spandrel::types::Ior;
-use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
+use spandrel_store::{
+    Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFailure, StoreFile, StoreFileError, copy_table,
+};
 
 use crate::settings::ChannelSettings;
 
@@ -52,27 +54,6 @@ pub enum StoreError {
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] StoreFileError),
-}
-
-/// The failure of a write.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum StoreFailure {
-    /// The file is as it was before.
-    #[error("{0}")]
-    Unchanged(String),
-    /// The change may be in the file.
-    #[error("{0}")]
-    Uncertain(String),
-}
-
-impl From<StoreFileError> for StoreFailure {
-    fn from(error: StoreFileError) -> Self {
-        let text = error.to_string();
-        match error {
-            StoreFileError::Uncertain { .. } => Self::Uncertain(text),
-            _ => Self::Unchanged(text),
-        }
-    }
 }
 
 /// The interface of a proxy.

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use spandrel::net::sync::{Arc, Condition, Mutex};
 use spandrel::{CompletionStatus, SystemException};
-use spandrel_store::{Backup, GroupCommit};
+use spandrel_store::{Backup, GroupCommit, StoreFailure};
 
-use crate::store::{Edit, Store, StoreFailure, TargetKey};
+use crate::store::{Edit, Store, TargetKey};
 
 /// The time for which changes that no call waits for are collected.
 const COLLECTION: Duration = Duration::from_millis(20);

@@ -7,7 +7,9 @@ use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransactio
 use spandrel::Orb;
 use spandrel::cdr::{CdrError, OctetForm, from_octets};
 use spandrel_cdr::Decode;
-use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
+use spandrel_store::{
+    Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFailure, StoreFile, StoreFileError, copy_table,
+};
 
 use crate::encoding::form;
 use crate::kind::Side;
@@ -65,27 +67,6 @@ pub enum StoreError {
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] StoreFileError),
-}
-
-/// The failure of a write.
-#[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum StoreFailure {
-    /// The file is as it was before.
-    #[error("{0}")]
-    Unchanged(String),
-    /// The change may be in the file.
-    #[error("{0}")]
-    Uncertain(String),
-}
-
-impl From<StoreFileError> for StoreFailure {
-    fn from(error: StoreFileError) -> Self {
-        let text = error.to_string();
-        match error {
-            StoreFileError::Uncertain { .. } => Self::Uncertain(text),
-            _ => Self::Unchanged(text),
-        }
-    }
 }
 
 /// The ids of channel and proxy, and the number of the event.

@@ -137,3 +137,24 @@ pub enum StoreFileError {
         cause: Box<redb::Error>,
     },
 }
+
+/// The failure of a write, as a service answers it to each of the requests that shared the write.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreFailure {
+    /// The file is as it was before.
+    #[error("{0}")]
+    Unchanged(String),
+    /// The change may be in the file.
+    #[error("{0}")]
+    Uncertain(String),
+}
+
+impl From<StoreFileError> for StoreFailure {
+    fn from(error: StoreFileError) -> Self {
+        let text = error.to_string();
+        match error {
+            StoreFileError::Uncertain { .. } => Self::Uncertain(text),
+            _ => Self::Unchanged(text),
+        }
+    }
+}

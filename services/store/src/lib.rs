@@ -37,7 +37,7 @@ pub const IDL: &str = include_str!("../idl/StoreAdministration.idl");
 pub use administration::{Administration, BackupCommand, StoreAdministration};
 pub use backup::{Backup, copy_table};
 pub use damage::catch_damage;
-pub use error::{OpenCause, OpenError, RedoLogError, StoreFileError};
+pub use error::{OpenCause, OpenError, RedoLogError, StoreFailure, StoreFileError};
 pub use files::{private_file, synchronize_folder};
 pub use group_commit::{Done, GroupCommit};
 pub use header::StoreHeader;

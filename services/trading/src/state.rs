@@ -7,12 +7,12 @@ use std::collections::HashSet;
 
 use spandrel::net::sync::{Arc, Mutex, RwLock};
 use spandrel::{CompletionStatus, SystemException};
-use spandrel_store::GroupCommit;
+use spandrel_store::{GroupCommit, StoreFailure};
 
 use crate::attributes::Attributes;
 use crate::edit::Part;
 pub(crate) use crate::edit::{Edit, State};
-use crate::store::{Store, StoreFailure};
+use crate::store::Store;
 
 /// The outcome of a change.
 #[derive(Debug)]

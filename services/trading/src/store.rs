@@ -9,7 +9,9 @@ use spandrel::net::sync::Arc;
 use spandrel::services::cos_trading::{Policy, Property};
 use spandrel::services::cos_trading_repos::service_type_repository::TypeStruct;
 use spandrel::types::Ior;
-use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
+use spandrel_store::{
+    Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFailure, StoreFile, StoreFileError, copy_table,
+};
 
 use crate::attributes::{AttributeFields, Attributes};
 use crate::edit::{Edit, State};
@@ -218,10 +220,7 @@ impl Store {
             }
             Ok(())
         });
-        written.map_err(|error| match error {
-            StoreFileError::Uncertain { .. } => StoreFailure::Uncertain(error.to_string()),
-            error => StoreFailure::Unchanged(error.to_string()),
-        })
+        written.map_err(StoreFailure::from)
     }
 
     /// Begins a copy of the state in the file.
@@ -232,15 +231,6 @@ impl Store {
 
 fn offer_fields(offer: &StoredOffer) -> OfferFields {
     (offer.service_type.to_string(), offer.reference.clone(), offer.properties.clone())
-}
-
-/// The failure of a write.
-#[derive(Clone, Debug)]
-pub(crate) enum StoreFailure {
-    /// The file is as it was before.
-    Unchanged(String),
-    /// The change may be in the file.
-    Uncertain(String),
 }
 
 /// Verifies the store in a file, which is only read, as a service that does not run left it. Returns the number of
