@@ -155,13 +155,16 @@ fn the_numbers_of_requests_are_at_the_endpoint_of_metrics() {
     let process = Process::start(folder.path(), 0, &["--transient", "--orb", &endpoint, "--orb", "-ORBMetrics yes"]);
     let client = Orb::builder().build().unwrap();
     process.factory(&client).create_propertyset().unwrap();
-    let mut connection = TcpStream::connect(&address).unwrap();
-    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-    let mut text = String::new();
-    connection.read_to_string(&mut text).unwrap();
-    let counted =
-        |line: &&str| line.starts_with("spandrel_request_seconds_count{") && line.contains("\"create_propertyset\"");
-    assert!(text.lines().any(|line| counted(&line)), "{text}");
+    // A request is counted behind its reply.
+    wait_until("the count of the request", || {
+        let mut connection = TcpStream::connect(&address).unwrap();
+        connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        connection.read_to_string(&mut text).unwrap();
+        let counted =
+            |line: &str| line.starts_with("spandrel_request_seconds_count{") && line.contains("\"create_propertyset\"");
+        text.lines().any(counted)
+    });
     client.shutdown().unwrap();
 }
 

@@ -238,15 +238,17 @@ fn is_copy(in_flight: u32) -> bool {
 #[cfg(target_os = "linux")]
 fn many_requests_in_flight_share_writes() {
     const TEST: &str = "many_requests_in_flight_share_writes";
+    // With those of the client, one for each segment, and the wake-ups of threads; without sharing, they are more than
+    // the requests. A busy machine makes some upcalls slow, and writes replies that were held for half a millisecond:
+    // beside ten busy processes up to 1,400 of 5,000.
+    const MAXIMUM: u32 = REQUESTS / 3;
     if is_copy(100) {
         return;
     }
     for name in SERVERS {
-        // With those of the client, one for each segment, and the wake-ups of threads. A busy machine makes some upcalls
-        // slow, and writes replies that were held for half a millisecond.
         let mut writes = Vec::new();
-        while writes.last().is_none_or(|writes| *writes > REQUESTS / 5) {
-            assert!(writes.len() < 5, "{name}: {writes:?} of at most {}", REQUESTS / 5);
+        while writes.last().is_none_or(|writes| *writes > MAXIMUM) {
+            assert!(writes.len() < 5, "{name}: {writes:?} of at most {MAXIMUM}");
             writes.push(calls_of_a_copy(TEST, &format!("{SENDS},write"), name));
         }
         println!("{name}: {writes:?}");

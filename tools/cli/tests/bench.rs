@@ -261,10 +261,17 @@ fn an_urgent_client_is_measured_beside_a_flood_and_a_servant_that_spins() {
         // The upcall takes 100 µs of processor time.
         assert!(row["min_us"]["low"].as_f64().unwrap() >= 100.0, "{row}");
     }
+    let (mut others, mut loaded) = (0, 0);
     for run in json["measured"].as_array().unwrap() {
         assert_eq!(run["periods"], 10, "{run}");
-        assert_eq!(run["others"] == 0, run["load"] == "alone", "{run}");
+        // On a busy machine the others may come to nothing in a single run of 50 ms.
+        let calls = run["others"].as_u64().unwrap();
+        match run["load"].as_str().unwrap() {
+            "alone" => assert_eq!(calls, 0, "{run}"),
+            _ => (others, loaded) = (others + calls, loaded + 1),
+        }
     }
+    assert!(loaded > 0 && others > 0, "{others} calls in {loaded} runs");
     for chart in ["median-tcp-free.svg", "p99-unix-free.svg", "worst-tcp-free.svg"] {
         assert!(fs::read_to_string(folder.path().join(chart)).unwrap().contains("spandrel-watched"), "{chart}");
     }
