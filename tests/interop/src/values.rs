@@ -388,34 +388,3 @@ impl Value for Tree {
         self == other
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_generator_follows_the_readme() {
-        // The numbers that the omniORB peers compute.
-        let mut generator = Generator::new(5, 1);
-        assert_eq!(generator.state, 5 << 32 | 1);
-        assert_eq!((generator.next(), generator.next()), (0x710738f7e219399e, 0x548cea3ad1a671ba));
-    }
-
-    #[test]
-    fn plain_values_are_as_documented() {
-        assert_eq!(value::<i16>(0, 3), i16::MIN);
-        assert_eq!(value::<u64>(1, 3), u64::MAX);
-        assert_eq!(value::<[i32; 3]>(2, 1), [16, 17, 18]);
-        assert_eq!(value::<LongDouble>(2, 1), LongDouble::from(16.5));
-        assert_eq!(value::<String>(2, 1), "rstu"); // 16 % 5 + 3 characters from 17 on
-        assert_eq!(value::<BoundedVec<u8, 3>>(1, 1).len(), 3);
-    }
-
-    #[test]
-    fn a_difference_is_reported_with_its_name() {
-        let error = check("b", &7_i32, 0, 1).unwrap_err();
-        assert_eq!(error, format!("b: expected {}, saw 7", i32::MIN));
-        assert!(check("z", &0.0_f64, 0, 1).is_err());
-        assert!(!(-0.0_f64).same(&0.0));
-    }
-}

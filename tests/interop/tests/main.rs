@@ -8,4 +8,5 @@ mod cos_naming;
 mod features;
 mod golden;
 mod names;
+mod values;
 mod valuetypes;

@@ -10,6 +10,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use xtask::workspace;
 
+use crate::builds;
 use crate::s390x::{TARGET, cargo};
 use crate::{interop, packages};
 
@@ -36,7 +37,7 @@ const TESTS: [&str; 9] = [
 /// Runs everything, or the tests of the crates alone, as a check does.
 pub(crate) fn run(is_all: bool) -> Result<()> {
     packages::require(packages::BIG_ENDIAN)?;
-    workspace::require_target(TARGET)?;
+    builds::require_target(TARGET)?;
     let mut failed = Vec::new();
     let mut tests = |what: &str, arguments: &[&str]| -> Result<()> {
         let started = Instant::now();

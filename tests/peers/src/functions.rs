@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use spandrel_measure::stats::Summary;
 use spandrel_measure::table::{Align, with_columns};
-use xtask::profile::Profile;
 use xtask::workspace;
 
 use crate::bounded::Bounded;
+use crate::builds::Profile;
 use crate::packages;
 
 /// The calls of a run, as in `spandrel bench functions`.

@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use xtask::workspace;
 
+use crate::builds;
 use crate::interop;
 use crate::packages;
 
@@ -15,12 +16,12 @@ pub(crate) fn run() -> Result<()> {
     packages::require(packages::RECORDING)?;
     interop::build_omniorb()?;
     let mut command = Command::new("python3");
-    command.arg("-B").arg(workspace::root().join("peers/omniorb/record.py")).arg("--peers").arg(workspace::omniorb());
+    command.arg("-B").arg(workspace::root().join("peers/omniorb/record.py")).arg("--peers").arg(builds::omniorb());
     workspace::run(&mut command)?;
     packages::require(packages::JACORB)?;
     interop::build_jacorb()?;
     let mut command = Command::new("python3");
-    command.arg("-B").arg(workspace::root().join("peers/jacorb/record.py")).arg("--peers").arg(workspace::jacorb());
+    command.arg("-B").arg(workspace::root().join("peers/jacorb/record.py")).arg("--peers").arg(builds::jacorb());
     workspace::run(&mut command)?;
     record("anys", "orb/cdr/tests/golden/anys.txt")?;
     record("valuetypes", "tests/interop/golden/values.txt")
@@ -28,7 +29,7 @@ pub(crate) fn run() -> Result<()> {
 
 /// Replaces the vectors; the comment above them stays.
 fn record(peer: &str, file: &str) -> Result<()> {
-    let output = Command::new(workspace::omniorb().join(peer)).output();
+    let output = Command::new(builds::omniorb().join(peer)).output();
     let output = output.with_context(|| format!("the peer `{peer}` does not start"))?;
     ensure!(output.status.success(), "the peer `{peer}` failed");
     let path = workspace::root().join(file);

@@ -20,10 +20,10 @@ use checks::Results;
 pub(crate) use costs::print as print_costs;
 use network::{Network, Side, WIDE};
 use site::{PLAN_TIMEOUT, SUPERVISOR, Site, finish_plan, terminate};
-use xtask::profile::Profile;
 use xtask::workspace;
 
 use crate::bounded::Bounded;
+use crate::builds::Profile;
 use crate::packages;
 
 /// The link with faults.

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
-use xtask::profile::build_as_for_tests;
-use xtask::workspace;
+use xtask::workspace::{self, build_as_for_tests};
 
 use crate::compile;
 use crate::compiler::{SHIPPED, compiler, shipped};

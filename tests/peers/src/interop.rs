@@ -10,9 +10,9 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use xtask::profile::build_as_for_tests;
-use xtask::workspace;
+use xtask::workspace::{self, build_as_for_tests};
 
+use crate::builds;
 use crate::idl;
 use crate::matrix::{Matrix, Outcome};
 use crate::packages;
@@ -172,7 +172,7 @@ pub(crate) fn build_tools() -> Result<()> {
 /// Builds the C++ programs, unless they are up to date.
 pub(crate) fn build_omniorb() -> Result<()> {
     let mut out = std::ffi::OsString::from("OUT=");
-    out.push(workspace::omniorb());
+    out.push(builds::omniorb());
     let mut make = Command::new("make");
     make.args(["--silent", "--jobs=2", "--directory"]).arg(workspace::root().join("peers/omniorb")).arg(out);
     workspace::run(&mut make).context("the omniORB peers do not build")

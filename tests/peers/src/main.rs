@@ -7,6 +7,7 @@
 mod authority;
 mod big_endian;
 mod bounded;
+mod builds;
 mod compile;
 mod compiler;
 mod functions;
@@ -32,8 +33,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use xtask::profile::Profile;
 
+use builds::Profile;
 use windows::CrateSelection;
 
 /// Runs our programs with those of others. Each command builds and installs what it needs.

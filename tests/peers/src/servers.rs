@@ -16,8 +16,8 @@ use std::fs;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
-use xtask::profile::Profile;
 
+use crate::builds::Profile;
 use program::{Environment, Program};
 use table::PROGRAMS;
 

@@ -7,8 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use xtask::profile::build_as_for_tests;
-use xtask::workspace;
+use xtask::workspace::{self, build_as_for_tests};
 
 use crate::bounded::Bounded;
 use crate::interop::jacorb;

@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use xtask::workspace;
+use xtask::{metadata, workspace};
 
+use crate::builds;
 use crate::packages;
 use crate::windows::faults::FAULTS;
 use crate::windows::report::{Entry, EntryKind, Report};
@@ -55,7 +56,7 @@ pub(crate) enum CrateSelection<'c> {
 /// Runs the tests of these crates.
 pub(crate) fn run(selection: CrateSelection<'_>) -> Result<()> {
     packages::require(packages::WINDOWS)?;
-    workspace::require_target(TARGET)?;
+    builds::require_target(TARGET)?;
     let folder = std::path::absolute(workspace::target().join("windows"))?;
     fs::create_dir_all(&folder)?;
     let shim = build_shim(&folder)?;
@@ -162,7 +163,7 @@ fn crates(selection: CrateSelection<'_>) -> Result<Vec<String>> {
         CrateSelection::Net => &[][..],
         CrateSelection::All => &ORB,
     };
-    let net = workspace::wing("net")?.into_iter().map(|member| member.name);
+    let net = metadata::wing("net")?.into_iter().map(|member| member.name);
     Ok(net.chain(orb.iter().map(|&name| name.to_owned())).collect())
 }
 

@@ -86,7 +86,7 @@ fn marked_commands(text: &str) -> Vec<String> {
 }
 
 /// The first fenced block after this text.
-fn block_after(text: &str, before: &str) -> Option<String> {
+pub(crate) fn block_after(text: &str, before: &str) -> Option<String> {
     let (_, rest) = text.split_once(before)?;
     let (_, block) = rest.split_once("```")?;
     let (content, _) = block.split_once("```")?;
@@ -95,14 +95,16 @@ fn block_after(text: &str, before: &str) -> Option<String> {
 
 /// Copies the pages, and all files that they link to.
 fn stage(source: &Path) -> Result<()> {
-    let mut pending = BTreeSet::new();
-    list(&workspace::root().join("docs"), &mut pending)?;
+    let root = workspace::root();
+    let pages = workspace::files(&root.join("docs"))?;
+    let below_root = |page: &PathBuf| Ok(page.strip_prefix(&root)?.to_owned());
+    let mut pending = pages.iter().map(below_root).collect::<Result<BTreeSet<PathBuf>>>()?;
     let (mut staged, mut chapters) = (BTreeSet::new(), BTreeMap::new());
     while let Some(path) = pending.pop_first() {
         if !staged.insert(path.clone()) {
             continue;
         }
-        let (from, to) = (workspace::root().join(&path), source.join(staged_path(&path)));
+        let (from, to) = (root.join(&path), source.join(staged_path(&path)));
         let folder = to.parent().context("a staged file has a folder")?;
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         if path.extension().is_none_or(|extension| extension != "md") {
@@ -124,19 +126,6 @@ fn stage(source: &Path) -> Result<()> {
     fs::write(&summary, text)?;
     let settings = fs::read_to_string(source.join("book.toml"))?;
     fs::write(source.join("book.toml"), settings.replace("build-dir = \"../target/book\"\n", ""))?;
-    Ok(())
-}
-
-/// Adds the files below a folder, as paths from the repository's root.
-fn list(folder: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        if path.is_dir() {
-            list(&path, files)?;
-        } else {
-            files.insert(path.strip_prefix(workspace::root())?.to_owned());
-        }
-    }
     Ok(())
 }
 
@@ -201,14 +190,7 @@ fn is_local(link: &str) -> bool {
 
 /// Checks that the files that pages link to exist; returns the number of links.
 fn check_links(html: &Path) -> Result<usize> {
-    let mut files = Vec::new();
-    let mut folders = vec![html.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
-        }
-    }
+    let files = workspace::files(html)?;
     let (mut count, mut broken) = (0, Vec::new());
     for page in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "html")) {
         // Its links are those of a page at the root of a web server.

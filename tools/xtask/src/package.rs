@@ -7,12 +7,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 
+use crate::book::block_after;
+use crate::metadata::{self, Package};
 use crate::workspace;
 
 /// The version of `cargo-deny` that the checks use.
@@ -22,52 +23,13 @@ const SEMVER_VERSION: &str = "0.51.0";
 /// The size that a debug build of the README's program may have, in octets (`docs/performance.md` has the reasons).
 const MAX_HELLO: u64 = 40_000_000;
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-/// A crate of the workspace, with what its package says of itself.
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    version: String,
-    manifest_path: PathBuf,
-    /// The registries that may get it; `None` is all of them.
-    publish: Option<Vec<String>>,
-    description: Option<String>,
-    license: Option<String>,
-    repository: Option<String>,
-    readme: Option<String>,
-    keywords: Vec<String>,
-    categories: Vec<String>,
-}
-
-impl Package {
-    fn missing_metadata(&self) -> Vec<&'static str> {
-        let fields = [
-            ("description", self.description.is_none()),
-            ("license", self.license.is_none()),
-            ("repository", self.repository.is_none()),
-            ("readme", self.readme.is_none()),
-            ("keywords", self.keywords.is_empty()),
-            ("categories", self.categories.is_empty()),
-        ];
-        fields.into_iter().filter_map(|(field, is_missing)| is_missing.then_some(field)).collect()
-    }
-
-    fn folder(&self) -> &Path {
-        self.manifest_path.parent().expect("a manifest lies in a folder")
-    }
-}
-
 /// Packages the publishable crates without compiling them.
 pub(crate) fn run() -> Result<()> {
     let packages = publishable()?;
     let mut faults = Vec::new();
     for package in &packages {
-        faults.extend(package.missing_metadata().into_iter().map(|field| format!("{} has no {field}", package.name)));
-        for file in outside_includes(package.folder())? {
+        faults.extend(package.missing_fields.iter().map(|field| format!("{} has no {field}", package.name)));
+        for file in outside_includes(&package.path)? {
             faults.push(format!("{} includes a file from outside of its package: {file}", package.name));
         }
     }
@@ -181,42 +143,21 @@ fn profile(page: &str) -> Result<String> {
 
 /// The listing after the line "`FILE`:" of a page.
 fn listing(page: &str, file: &str) -> Result<String> {
-    let text = || {
-        let (_, rest) = page.split_once(&format!("`{file}`:\n"))?;
-        let (_, rest) = rest.split_once("```")?;
-        let (block, _) = rest.split_once("```")?;
-        block.split_once('\n').map(|(_, text)| text.to_owned())
-    };
-    text().with_context(|| format!("README.md has no listing `{file}`"))
+    block_after(page, &format!("`{file}`:\n")).with_context(|| format!("README.md has no listing `{file}`"))
 }
 
 fn publishable() -> Result<Vec<Package>> {
-    let output = Command::new(workspace::cargo_program())
-        .args(["metadata", "--no-deps", "--locked", "--format-version", "1"])
-        .current_dir(workspace::root())
-        .output()
-        .context("cannot start Cargo")?;
-    if !output.status.success() {
-        bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
-    }
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata is not as expected")?;
-    Ok(metadata.packages.into_iter().filter(|package| package.publish.is_none()).collect())
+    let packages = metadata::packages(&workspace::root())?;
+    Ok(packages.into_iter().filter(|package| package.is_publishable).collect())
 }
 
 /// Files outside of the folder that its sources include at compile time.
 fn outside_includes(folder: &Path) -> Result<BTreeSet<String>> {
     let mut outside_files = BTreeSet::new();
-    let mut pending = vec![folder.to_owned()];
-    while let Some(path) = pending.pop() {
-        if path.is_dir() {
-            for entry in fs::read_dir(&path)? {
-                pending.push(entry?.path());
-            }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let source = fs::read_to_string(&path)?;
-            let beside = path.parent().expect("a file lies in a folder");
-            outside_files.extend(included(&source).filter(|file| is_outside(beside, file, folder)).map(str::to_owned));
-        }
+    for path in workspace::files(folder)?.into_iter().filter(|path| workspace::is_rust(path)) {
+        let source = fs::read_to_string(&path)?;
+        let beside = path.parent().expect("a file lies in a folder");
+        outside_files.extend(included(&source).filter(|file| is_outside(beside, file, folder)).map(str::to_owned));
     }
     Ok(outside_files)
 }

@@ -11,6 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::metadata;
 use crate::workspace;
 
 /// The version of `cargo-public-api`, which reads the JSON of a recent nightly toolchain.
@@ -72,10 +73,10 @@ pub(crate) fn run(revision: &str, packages: &[&str]) -> Result<()> {
     // The worktree of a run that was interrupted.
     let _ = git().args(["worktree", "remove", "--force"]).arg(&before).output();
     workspace::run(git().args(["worktree", "add", "--force", "--detach"]).arg(&before).arg(revision))?;
-    let (older, generated) = (members(&before)?, generated_modules(&root)?);
+    let (older, generated) = (metadata::packages(&before)?, generated_modules(&root)?);
     let mut failed = Vec::new();
     for &name in packages {
-        if !older.contains(name) {
+        if !older.iter().any(|package| package.name == name) {
             println!("{name}: a crate that {revision} does not have");
             continue;
         }
@@ -91,19 +92,6 @@ pub(crate) fn run(revision: &str, packages: &[&str]) -> Result<()> {
     }
     workspace::run(git().args(["worktree", "remove", "--force"]).arg(&before))?;
     if failed.is_empty() { Ok(()) } else { bail!("there is no listing of {}", failed.join(", ")) }
-}
-
-/// The names of the packages of the workspace in a folder.
-fn members(folder: &Path) -> Result<BTreeSet<String>> {
-    let mut command = Command::new(workspace::cargo_program());
-    command.args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(folder);
-    let output = command.output().context("cannot start cargo")?;
-    if !output.status.success() {
-        bail!("cargo metadata failed in {}:\n{}", folder.display(), String::from_utf8_lossy(&output.stderr));
-    }
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    Ok(packages.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect())
 }
 
 /// The output of the tool for a crate of the sources in a folder. `build` names the folder of their build: Cargo takes a crate
@@ -209,7 +197,7 @@ mod tests {
 
     #[test]
     fn each_listed_crate_exists() {
-        let members: Vec<_> = ["orb", "net"].iter().flat_map(|wing| workspace::wing(wing).unwrap()).collect();
+        let members: Vec<_> = ["orb", "net"].iter().flat_map(|wing| metadata::wing(wing).unwrap()).collect();
         for name in CRATES {
             assert!(name == "spandrel" || members.iter().any(|member| member.name == name), "{name}");
         }

@@ -24,7 +24,6 @@ mod graph;
 mod internal;
 mod layers;
 mod measures;
-mod metadata;
 mod parse;
 mod programs;
 mod report;
@@ -44,11 +43,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::metadata::{self, Package};
 use crate::workspace;
 use allowed::{Allowed, Figures};
 use graph::Graph;
 use measures::Measures;
-use metadata::Package;
 use report::Row;
 use spread::Spread;
 use tree::Crate;

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use spandrel_measure::table::with_header;
-use xtask::profile::Profile;
 use xtask::workspace;
 
 use super::checks::Results;
 use super::network::{self, Network, Side};
 use super::site::{self, PLAN_TIMEOUT, SUPERVISOR, Site, finish_plan, terminate};
 use crate::bounded::Bounded;
+use crate::builds::Profile;
 use crate::packages;
 
 /// Agents that are started at once.

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use xtask::profile::Profile;
 use xtask::workspace;
 
 use super::network::{Machine, Network, TAPS};
 use crate::authority::Authority;
 use crate::bounded::Bounded;
+use crate::builds::Profile;
 
 /// The time for a start or an end.
 const START_TIMEOUT: Duration = Duration::from_secs(20);

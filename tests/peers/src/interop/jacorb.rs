@@ -9,9 +9,10 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use xtask::workspace;
 
+use crate::builds;
 /// Builds the programs, unless they are up to date: Maven alone takes some seconds to find that out.
 pub(crate) fn build() -> Result<()> {
-    let out = workspace::jacorb();
+    let out = builds::jacorb();
     let stamp = out.join("built");
     let sources = ["peers/jacorb", "tests/interop/idl", "tools/lab/idl", "orb/cos/idl"]
         .map(|folder| workspace::root().join(folder));
@@ -46,9 +47,9 @@ fn newest(folder: &Path) -> Result<SystemTime> {
 /// A Java VM with the programs, without the arguments that choose the role. Its settings suit programs that
 /// run for seconds.
 pub(crate) fn command() -> Command {
-    let mut classes = workspace::jacorb().join("classes").into_os_string();
+    let mut classes = builds::jacorb().join("classes").into_os_string();
     classes.push(":");
-    classes.push(workspace::jacorb().join("lib/*"));
+    classes.push(builds::jacorb().join("lib/*"));
     let mut command = Command::new("java");
     command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-classpath"]).arg(classes).arg("peer.Main");
     command

@@ -7,6 +7,7 @@ use xtask::workspace;
 
 use super::certificates::{self, CertificateOwner, PASSWORD};
 use super::{Peer, jacorb};
+use crate::builds;
 use crate::s390x;
 
 /// The ORB of a program, and its settings.
@@ -209,7 +210,7 @@ impl Side {
             }
             Self::OmniOrb { .. } => {
                 // In place of the option that `command` gives: there would be two.
-                command = Command::new(workspace::omniorb().join(program));
+                command = Command::new(builds::omniorb().join(program));
                 command.args(["-ORBendPoint", &format!("giop:tcp:127.0.0.1:{port}")])
             }
             Self::JacOrb { .. } => command.args(["--port", &port.to_string()]),
@@ -296,7 +297,7 @@ impl Side {
                 command
             }
             Self::OmniOrb { version, settings } => {
-                let mut command = Command::new(workspace::omniorb().join(program));
+                let mut command = Command::new(builds::omniorb().join(program));
                 let transport = if matches!(settings, OmniOrbSettings::Secure) { "ssl" } else { "tcp" };
                 command.args(["-ORBmaxGIOPVersion", version]);
                 command.args(["-ORBendPoint", &format!("giop:{transport}:127.0.0.1:0")]);

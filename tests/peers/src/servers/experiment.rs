@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
-use xtask::profile::Profile;
 use xtask::workspace;
 
+use crate::builds::Profile;
 pub(crate) use size::Options;
 use size::Size;
 

@@ -8,10 +8,10 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use xtask::profile::Profile;
 use xtask::workspace;
 
 use crate::bounded::Bounded;
+use crate::builds::{self, Profile};
 use crate::packages;
 use crate::windows::{self, wine::Wine};
 
@@ -98,7 +98,7 @@ impl Program {
             if !self.is_for_windows() {
                 return environment.profile.build(&[(package, self.file)]);
             }
-            workspace::require_target(windows::TARGET)?;
+            builds::require_target(windows::TARGET)?;
             let program = self.file.trim_end_matches(".exe");
             let mut build = Command::new(workspace::cargo_program());
             build.args(["build", "--quiet", "--package", package, "--bin", program, "--target", windows::TARGET]);

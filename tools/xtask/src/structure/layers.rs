@@ -2,7 +2,7 @@
 //!
 //! Dependencies of tests alone may point anywhere. So may those between the members of `tests/`.
 
-use super::metadata::Package;
+use crate::metadata::Package;
 
 /// A folder of crates with its crates from left to right.
 struct Layer {
@@ -112,8 +112,8 @@ pub(crate) fn complaints(packages: &[Package]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::metadata::Dependency;
     use super::*;
+    use crate::metadata::Dependency;
 
     fn package(folder: &str, dependencies: &[(&str, bool)]) -> Package {
         let dependency = |(package, is_for_tests): &(&str, bool)| Dependency {
@@ -122,15 +122,7 @@ mod tests {
             is_for_tests: *is_for_tests,
         };
         let dependencies = dependencies.iter().map(dependency).collect();
-        Package {
-            name: folder.to_owned(),
-            folder: folder.to_owned(),
-            path: folder.into(),
-            targets: Vec::new(),
-            dependencies,
-            test_roots: Vec::new(),
-            test_programs: 0,
-        }
+        Package { name: folder.to_owned(), folder: folder.to_owned(), dependencies, ..Package::default() }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use syn::visit::{self, Visit};
 
 use super::conditions::features;
 use super::words::Words;
+use crate::workspace;
 
 /// Words that say nothing about the subject of a sentence that they begin.
 const VAGUE: &[&str] = &["what", "who", "whoever", "nobody", "somebody", "everybody", "whose", "that which"];
@@ -49,11 +50,13 @@ impl Gates {
 impl Measures {
     /// Measures all Rust files of a package.
     pub(crate) fn of_package(folder: &Path) -> Result<Measures> {
-        let mut files = Vec::new();
-        rust_files(folder, &mut files)?;
+        // A package may have a folder of Cargo's output.
+        let is_output =
+            |file: &Path| file.strip_prefix(folder).is_ok_and(|file| file.iter().any(|name| name == "target"));
+        let is_own = |file: &PathBuf| workspace::is_rust(file) && !is_output(file);
         let source = folder.join("src");
         let mut measures = Measures::default();
-        for file in files {
+        for file in workspace::files(folder)?.into_iter().filter(is_own) {
             let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
             measures.add_file(&text, file.starts_with(&source)).with_context(|| format!("in {}", file.display()))?;
             measures.words.add_file(&file, &text).with_context(|| format!("in {}", file.display()))?;
@@ -78,23 +81,6 @@ impl Measures {
         self.lengths.extend(&other.lengths);
         self.other_lengths.extend(&other.other_lengths);
     }
-}
-
-/// Adds the Rust files of a folder and of those below, except Cargo's build output.
-fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
-    let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
-    paths.sort();
-    for path in paths {
-        if path.is_dir() {
-            if !path.ends_with("target") {
-                rust_files(&path, files)?;
-            }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 fn gates(text: &str) -> Result<Gates> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::metadata::Package;
+use crate::metadata::Package;
 
 /// The greatest number of programs that `cargo test --workspace` may build.
 pub(crate) const MAX: usize = 71;

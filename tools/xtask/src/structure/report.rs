@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::graph::{Graph, Graphs};
 use super::layers;
 use super::measures::{HUGE, LARGE, Measures, SMALL, median};
-use super::metadata::Package;
+use crate::metadata::Package;
 
 const WIDTH: usize = 110;
 
@@ -105,24 +105,19 @@ fn or_dash(figure: usize) -> String {
 pub(crate) fn cycles(row: &Row, all_edges: bool) -> String {
     let mut text = String::new();
     for (target, graphs) in &row.targets {
-        for cycle in graphs.modules.cycles() {
-            let members: Vec<&str> = cycle.iter().map(String::as_str).collect();
-            let _ = writeln!(text, "\n{} ({target}): a cycle of {} modules", row.folder, cycle.len());
-            wrapped(&mut text, "  ", &members.join(" "));
-            edges(&mut text, graphs.modules.edges_within(&cycle), &graphs.modules);
-        }
-        if all_edges {
-            let _ = writeln!(text, "\n{} ({target}): all edges between modules", row.folder);
-            edges(&mut text, graphs.modules.edges_within(&graphs.modules.nodes), &graphs.modules);
-        }
-        for cycle in graphs.files.cycles() {
-            let members: Vec<&str> = cycle.iter().map(String::as_str).collect();
-            let _ = writeln!(text, "\n{} ({target}): a cycle of {} files", row.folder, cycle.len());
-            wrapped(&mut text, "  ", &members.join(" "));
-        }
-        if all_edges {
-            let _ = writeln!(text, "\n{} ({target}): all edges between files", row.folder);
-            edges(&mut text, graphs.files.edges_within(&graphs.files.nodes), &graphs.files);
+        for (kind, graph) in [("modules", &graphs.modules), ("files", &graphs.files)] {
+            for cycle in graph.cycles() {
+                let members: Vec<&str> = cycle.iter().map(String::as_str).collect();
+                let _ = writeln!(text, "\n{} ({target}): a cycle of {} {kind}", row.folder, cycle.len());
+                wrapped(&mut text, "  ", &members.join(" "));
+                if kind == "modules" {
+                    edges(&mut text, graph.edges_within(&cycle), graph);
+                }
+            }
+            if all_edges {
+                let _ = writeln!(text, "\n{} ({target}): all edges between {kind}", row.folder);
+                edges(&mut text, graph.edges_within(&graph.nodes), graph);
+            }
         }
     }
     text

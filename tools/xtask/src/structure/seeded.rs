@@ -5,7 +5,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::{complaints, first_command, measure, metadata, programs};
+use super::{complaints, first_command, measure, programs};
+use crate::metadata;
 
 /// A repository of a command line and two libraries, without violations.
 struct Repository {

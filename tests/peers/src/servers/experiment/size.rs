@@ -1,7 +1,8 @@
 //! The size of an experiment, from the command line.
 
 use anyhow::{Result, ensure};
-use xtask::profile::Profile;
+
+use crate::builds::Profile;
 
 /// The size of an experiment.
 #[derive(Clone, Copy, Debug)]

@@ -14,13 +14,12 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-
-use crate::workspace;
+use xtask::workspace;
 
 /// The command of a step.
 #[derive(Clone, Copy, Debug)]
 enum Program {
-    /// This program, with the arguments of a task.
+    /// `cargo xtask` with these arguments.
     Task(&'static [&'static str]),
     Cargo(&'static [&'static str]),
     /// The tests of the workspace, with more random inputs than in `.ci/run`.
@@ -129,14 +128,14 @@ pub(crate) fn run(words: &[&str], again: bool) -> Result<()> {
     fs::create_dir_all(&folder)?;
     let file = folder.join("results.json");
     let mut results = Results::read(&file, &state_of_sources()?);
-    // Now, because a step may build this program again.
-    let this_program = std::env::current_exe()?;
+    // Beside this program, which it has started.
+    let xtask = std::env::current_exe()?.with_file_name("xtask");
     let is_done = |results: &Results, step: &Step| !again && words.is_empty() && results.has_passed(step);
     let pending: Vec<_> = selected.iter().filter(|step| !is_done(&results, step)).collect();
     println!("{} of {} steps to run; their output is in {}", pending.len(), selected.len(), folder.display());
     for step in pending {
         println!("\n== {}", step.name);
-        let outcome = step.run(&folder, &this_program)?;
+        let outcome = step.run(&folder, &xtask)?;
         println!("{}", line(step, Some(&outcome)));
         results.outcomes.insert(step.name.to_owned(), outcome);
         results.write(&file)?;
@@ -177,11 +176,11 @@ fn selected(words: &[&str]) -> Result<Vec<Step>> {
 
 impl Step {
     /// Runs it to its end or its time limit, with its output in a file of the folder.
-    fn run(&self, folder: &Path, this_program: &Path) -> Result<Outcome> {
+    fn run(&self, folder: &Path, xtask: &Path) -> Result<Outcome> {
         let path = folder.join(self.file_name());
         let file = File::create(&path).with_context(|| path.display().to_string())?;
         let start = Instant::now();
-        let mut command = self.command(this_program);
+        let mut command = self.command(xtask);
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).current_dir(workspace::root());
         let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
         let output = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
@@ -193,11 +192,11 @@ impl Step {
     }
 
     /// The command, below `timeout`, which ends all processes of the step's process group.
-    fn command(&self, this_program: &Path) -> Command {
+    fn command(&self, xtask: &Path) -> Command {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=30s", &format!("{}m", self.limit)]);
         match self.program {
-            Program::Task(arguments) => command.arg(this_program).args(arguments),
+            Program::Task(arguments) => command.arg(xtask).args(arguments),
             Program::Cargo(arguments) => command.arg(workspace::cargo_program()).args(arguments),
             Program::Tests => command
                 .arg(workspace::cargo_program())

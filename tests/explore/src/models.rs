@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-
-use crate::workspace;
+use xtask::{metadata, workspace};
 
 /// The wings whose crates may have models.
 const WINGS: [&str; 2] = ["net", "orb"];
@@ -32,8 +31,8 @@ pub(crate) fn run(times: u32) -> Result<()> {
     for checker in [SHUTTLE, LOOM] {
         let mut packages = Vec::new();
         for wing in WINGS {
-            for member in workspace::wing(wing)? {
-                if has_models(&member.folder.join("src"), checker.module, false)? {
+            for member in metadata::wing(wing)? {
+                if has_models(&member.path.join("src"), checker.module, false)? {
                     packages.push(member.name);
                 }
             }

@@ -23,8 +23,9 @@ use std::sync::Mutex;
 use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
+use xtask::workspace;
 
-use crate::workspace;
+use crate::parallel::run_in_parallel;
 use areas::{AREAS, Area, Suite};
 use equivalents::{Equivalents, Mutant};
 use outcomes::{Outcome, State};
@@ -53,7 +54,7 @@ pub(crate) fn run(names: &[&str], keeps: bool) -> Result<()> {
     let files = copy::files(&root)?;
     let reports: Mutex<BTreeMap<&str, Result<Report>>> = Mutex::default();
     // A failed area does not stop the others.
-    workspace::run_in_parallel(&areas, |area| {
+    run_in_parallel(&areas, |area| {
         let report = Run { area, tool: &tool, is_alone: areas.len() == 1 }.finish(&files, keeps, &equivalents);
         reports.lock().expect("no holder panics").insert(area.name, report);
         Ok(())

@@ -2,8 +2,7 @@
 //! those crates.
 
 use anyhow::Result;
-
-use crate::workspace;
+use xtask::workspace;
 
 /// Runs `strength` times as many attacks on servers as a test does.
 pub(crate) fn hostile(strength: u32) -> Result<()> {

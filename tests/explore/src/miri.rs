@@ -7,8 +7,9 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use xtask::workspace;
 
-use crate::workspace;
+use crate::parallel::run_in_parallel;
 
 /// The target of the big-endian machine.
 const BIG_ENDIAN: &str = "s390x-unknown-linux-gnu";
@@ -38,7 +39,7 @@ pub(crate) fn run(is_all: bool) -> Result<()> {
     for target in [&[][..], &["--target", BIG_ENDIAN]] {
         workspace::run(miri().arg("setup").args(target))?;
     }
-    workspace::run_in_parallel(&CRATES, |(package, target, chosen)| {
+    run_in_parallel(&CRATES, |(package, target, chosen)| {
         test(package, (!is_all || IN_PART.contains(package)).then_some(chosen), *target)
     })
 }

@@ -1,14 +1,14 @@
-//! Tasks that are commands of `tests/peers`: runs of our programs with those of others.
+//! Tasks that are commands of other programs: `tests/peers` runs our programs with those of others, and `tests/explore`
+//! has the checks that explore.
 
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
-use crate::profile::{Profile, build_as_for_tests};
-use crate::workspace;
+use crate::workspace::{self, build_as_for_tests};
 
 /// The tasks that are commands of `tests/peers`.
-pub(crate) const COMMANDS: [&str; 16] = [
+pub(crate) const PEERS: [&str; 16] = [
     "big-endian",
     "windows",
     "interop",
@@ -26,6 +26,9 @@ pub(crate) const COMMANDS: [&str; 16] = [
     "stacks",
     "tango",
 ];
+
+/// The tasks that are commands of `tests/explore`.
+pub const EXPLORING: [&str; 7] = ["hostile", "faults", "fuzz", "miri", "models", "mutants", "full"];
 
 /// The lines of the help about them.
 pub(crate) const HELP: &str = "\
@@ -45,14 +48,28 @@ Runs with programs of others, whose `--help` builds the program of tests/peers:
   orchestra-agents  the cost of its agents
   stacks            our TCP against the kernel's
   queues            our message queues beside others
-  functions         function calls in C++ and in Rust";
+  functions         function calls in C++ and in Rust
 
-/// Builds the program of `tests/peers` as the tests are built, and runs a command of it.
+Checks that explore, whose `--help` builds the program of tests/explore:
+  hostile           attacks on servers at length
+  faults            ends of connections and servers at every step of calls
+  fuzz              the fuzz targets
+  miri              tests of code that handles octets, under Miri
+  models            models of concurrent algorithms
+  mutants           tests of the tests
+  full              the long forms of all checks";
+
+/// Builds the program that has this command as the tests are built, and runs it.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
-    workspace::run(&mut build_as_for_tests(&["peers"]))?;
     let name = words.first().copied().unwrap_or_default();
-    let mut command = Command::new(Profile::Dev.program("peers"));
-    let status = command.args(words).status().context("cannot start peers")?;
+    let program = match name {
+        _ if PEERS.contains(&name) => "peers",
+        _ if EXPLORING.contains(&name) => "explore",
+        _ => bail!("unknown task `{name}`: `cargo xtask --help` has the list"),
+    };
+    workspace::run(&mut build_as_for_tests(&[program]))?;
+    let mut command = Command::new(workspace::target().join("debug").join(program));
+    let status = command.args(words).status().with_context(|| format!("cannot start {program}"))?;
     ensure!(status.success(), "{name} failed ({status})");
     Ok(())
 }

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use xtask::workspace;
 
-use crate::{seeds, workspace};
+use crate::parallel::run_in_parallel;
+use crate::seeds;
 
 const TOOL: &str = "cargo-fuzz";
 const TOOL_VERSION: &str = "0.13.2";
@@ -31,7 +33,7 @@ pub(crate) fn explore(seconds: u32) -> Result<()> {
     require()?;
     let targets = targets()?;
     workspace::run(fuzz().args(["build", "--features", "libfuzzer"]))?;
-    workspace::run_in_parallel(&targets, |target| {
+    run_in_parallel(&targets, |target| {
         println!("fuzzing {target}");
         // New inputs go to a folder of their own, so that the committed corpus stays small.
         let found = workspace::target().join("fuzz-found").join(target);
@@ -56,7 +58,7 @@ pub(crate) fn replay() -> Result<()> {
     workspace::run(&mut build)?;
     let program = target_folder.join("release/replay");
     let targets = targets()?;
-    workspace::run_in_parallel(&targets, |target| {
+    run_in_parallel(&targets, |target| {
         let mut command = Command::new("sh");
         // The kernel bounds the memory, and a failed allocation ends the process.
         command.args(["-c", &format!("ulimit -v {}; exec \"$0\" \"$@\"", ADDRESS_SPACE >> 10)]);

@@ -5,17 +5,24 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::workspace;
 
 /// A package of the workspace.
-#[derive(Debug)]
-pub(crate) struct Package {
-    pub(crate) name: String,
+#[derive(Debug, Default)]
+pub struct Package {
+    /// The name in its manifest.
+    pub name: String,
     /// Below the repository's root, such as `orb/core`.
     pub(crate) folder: String,
     /// The same folder on this machine.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
+    pub(crate) version: String,
+    /// Whether every registry may get it.
+    pub(crate) is_publishable: bool,
+    /// The fields of the manifest, among those that a registry shows, which it lacks.
+    pub(crate) missing_fields: Vec<&'static str>,
     pub(crate) targets: Vec<Target>,
     pub(crate) dependencies: Vec<Dependency>,
     /// The root files of test programs in `tests`.
@@ -43,7 +50,7 @@ pub(crate) struct Dependency {
 }
 
 /// Returns the members of the workspace with this root in the order of their folders.
-pub(crate) fn packages(root: &Path) -> Result<Vec<Package>> {
+pub fn packages(root: &Path) -> Result<Vec<Package>> {
     let mut command = Command::new(workspace::cargo_program());
     command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(root);
     let output = command.output().context("cannot start cargo metadata")?;
@@ -51,6 +58,13 @@ pub(crate) fn packages(root: &Path) -> Result<Vec<Package>> {
         bail!("cargo metadata failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
     parse(&output.stdout, root)
+}
+
+/// Returns the members in a folder of this repository, such as `net`.
+pub fn wing(name: &str) -> Result<Vec<Package>> {
+    let mut packages = packages(&workspace::root())?;
+    packages.retain(|package| package.folder.split('/').next() == Some(name));
+    Ok(packages)
 }
 
 #[derive(Deserialize)]
@@ -64,7 +78,17 @@ struct RawPackage {
     manifest_path: PathBuf,
     targets: Vec<RawTarget>,
     dependencies: Vec<RawDependency>,
+    #[serde(default)]
+    version: String,
+    /// The registries that may get it; `None` is all of them.
+    publish: Option<Vec<String>>,
+    /// All fields without a place above, those of a registry among them.
+    #[serde(flatten)]
+    others: serde_json::Map<String, Value>,
 }
+
+/// The fields that a registry shows.
+const SHOWN: [&str; 6] = ["description", "license", "repository", "readme", "keywords", "categories"];
 
 #[derive(Deserialize)]
 struct RawTarget {
@@ -105,7 +129,20 @@ fn package(raw: RawPackage, root: &Path) -> Result<Package> {
     });
     let dependencies = dependencies.collect();
     let folder = folder.to_str().context("folders have names in UTF-8")?.replace('\\', "/");
-    Ok(Package { name: raw.name, folder, path: path.to_owned(), targets, dependencies, test_roots, test_programs })
+    let is_empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    let missing_fields = SHOWN.into_iter().filter(|field| raw.others.get(*field).is_none_or(is_empty)).collect();
+    Ok(Package {
+        name: raw.name,
+        folder,
+        path: path.to_owned(),
+        version: raw.version,
+        is_publishable: raw.publish.is_none(),
+        missing_fields,
+        targets,
+        dependencies,
+        test_roots,
+        test_programs,
+    })
 }
 
 /// Libraries and binaries; tests, examples and build scripts are left out.
@@ -122,7 +159,7 @@ mod tests {
     #[test]
     fn the_library_the_binaries_and_the_dependencies_of_the_workspace_are_kept() {
         let json = br#"{"packages": [{
-            "name": "a-b", "manifest_path": "/w/net/ab/Cargo.toml",
+            "name": "a-b", "manifest_path": "/w/net/ab/Cargo.toml", "description": "x", "keywords": ["y"], "categories": [],
             "targets": [
                 {"name": "a_b", "kind": ["lib"], "src_path": "/w/net/ab/src/lib.rs"},
                 {"name": "run-it", "kind": ["bin"], "src_path": "/w/net/ab/src/main.rs"},
@@ -133,6 +170,8 @@ mod tests {
                 {"name": "e", "rename": null, "kind": "dev", "path": "/w/net/e"}]}]}"#;
         let packages = parse(json, Path::new("/w")).unwrap();
         assert_eq!(packages[0].folder, "net/ab");
+        assert!(packages[0].is_publishable);
+        assert_eq!(packages[0].missing_fields, ["license", "repository", "readme", "categories"]);
         let names: Vec<&str> = packages[0].targets.iter().map(|target| target.name.as_str()).collect();
         assert_eq!(names, ["a_b", "run_it"]);
         let expected = [
@@ -140,5 +179,12 @@ mod tests {
             Dependency { package: "e".into(), rename: None, is_for_tests: true },
         ];
         assert_eq!(packages[0].dependencies, expected);
+    }
+
+    #[test]
+    fn a_member_has_the_name_in_its_manifest() {
+        let orb = wing("orb").unwrap();
+        let core = orb.iter().find(|member| member.path.ends_with("core")).unwrap();
+        assert_eq!(core.name, "spandrel-orb");
     }
 }

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-
-use crate::workspace;
+use xtask::workspace;
 
 /// Writes the seeds of a target into a folder of its own and returns it.
 pub(crate) fn write(target: &str) -> Result<PathBuf> {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::outcomes::Outcome;
 
 /// The list's path below the root.
-pub(super) const PATH: &str = "tools/xtask/mutants.toml";
+pub(super) const PATH: &str = "tests/explore/mutants.toml";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
