@@ -24,6 +24,7 @@ mod classify;
 mod client;
 #[cfg(test)]
 mod halves_tests;
+mod look_pace;
 mod loss;
 mod reader_word;
 mod sending;
@@ -35,6 +36,7 @@ mod turn;
 pub use appended::{AppendedRequests, Urgency, WriteStart, WriteTurn};
 pub use classify::{Incoming, Role, Violation, classify};
 pub use client::{Abandoned, CallEntry, ClientHalf};
+pub use look_pace::{ActivityRule, LookFinding, LookPace, MonitorTimes};
 pub use loss::{CallFailure, ConnectionEnd, EndCause, LossConsequence, RequestLoss, WriteFailure, Written};
 pub use reader_word::ReaderWord;
 pub use sending::{MOST_APPENDED, SendHalf, SentContexts, WritePhase};

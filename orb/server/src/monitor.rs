@@ -1,7 +1,7 @@
 //! The monitor of long upcalls: finds them without a system call or a clock reading per call.
 //!
 //! Each connection publishes in an atomic number whether an upcall keeps its reading thread. The monitor
-//! looks at these numbers at [intervals](pace) of 1 to 32 ms while there are calls. It sleeps after a while
+//! looks at these numbers at [intervals](LookPace) of 1 to 32 ms while there are calls. It sleeps after a while
 //! without calls, and the next call wakes it. A number that is odd and the same at two looks belongs to a
 //! long upcall.
 //!
@@ -18,12 +18,11 @@
 mod client_timeouts;
 mod input;
 mod monitored;
-mod pace;
 mod state;
 
 use std::{thread::available_parallelism, time::Duration};
 
-use spandrel_connection::ServiceModeRule;
+use spandrel_connection::{ActivityRule, LookFinding, LookPace, ServiceModeRule};
 use spandrel_ipc::release_free_memory;
 use spandrel_orb::internal::ClientTimeouts;
 use spandrel_sync::{
@@ -38,13 +37,8 @@ use crate::reactor_pool::Pool;
 use client_timeouts::WaitingReplies;
 use input::InputEvents;
 pub(crate) use monitored::{IdleVerdict, LongUpcall, LongUpcallAction, MonitoredConnection, MonitoredReplies};
-use pace::{LookFinding, MIN_LOOK_INTERVAL, Pace};
 use state::{LookHistory, Monitored, MonitoredUpcall, State};
 
-/// The time without an upcall after which the monitor sleeps.
-const IDLE_TIME: Duration = Duration::from_millis(250);
-/// This time in models, counted in looks.
-const IDLE_LOOKS: u32 = 2;
 /// The most threads that one look starts to read on. Several long upcalls at one look have mostly begun
 /// together and wait for a processor, so more threads are no help. The other upcalls get theirs after the
 /// next looks.
@@ -81,6 +75,14 @@ impl UpcallMonitor {
         (state.pool, state.budget) = (Arc::downgrade(pool), Arc::downgrade(budget));
         state.client_timeouts = client_timeouts;
         state.next_round = client_timeouts.period().map(|period| Instant::now() + period);
+    }
+
+    /// Gives a model its times. The clock of models advances with the waits, which must not pass the deadlines of other
+    /// threads. Connections of models have no handles to wait for.
+    #[cfg(all(test, shuttle))]
+    pub(crate) fn begin_model(&self, times: spandrel_connection::MonitorTimes) {
+        let mut state = self.state.lock();
+        (state.times, state.lacks_handles) = (times, true);
     }
 
     /// Monitors one more connection. The monitor's thread starts with the first one.
@@ -169,23 +171,28 @@ impl UpcallMonitor {
     }
 
     fn run(&self) {
-        self.input.open();
-        let mut pace = Pace::new(Instant::now());
-        let mut activity = Activity::new(Instant::now());
-        let (begin, mut connections_due) = (Instant::now(), Instant::now());
+        let begin = Instant::now();
+        let clock = || Instant::now() - begin;
         let mut state = self.state.lock();
+        let times = state.times;
+        if !state.lacks_handles {
+            self.input.open();
+        }
+        let mut pace = LookPace::new(times, clock());
+        let mut activity = ActivityRule::new(&times, clock());
+        let mut connections_due = clock();
         while !state.stopped {
             if std::mem::take(&mut state.is_hurried) {
-                pace.look_early(Instant::now());
+                pace.look_early(clock());
             }
-            state = self.await_look(state, &pace);
+            state = self.await_look(state, &pace, begin);
             let attended;
             (state, attended) = self.attend_input(state);
-            let now = Instant::now();
+            let now = clock();
             if attended.is_active {
                 pace.look_within_shortest(now);
             }
-            if !cfg!(shuttle) && now < pace.due() {
+            if now < pace.due() {
                 continue;
             }
             let mut found = LookHistory::default();
@@ -195,11 +202,10 @@ impl UpcallMonitor {
                 drop(pool);
                 state = self.state.lock();
             }
-            if cfg!(shuttle) || now >= connections_due {
-                connections_due =
-                    now + MIN_LOOK_INTERVAL * (state.monitored.len() / CONNECTIONS_PER_MILLISECOND) as u32;
-                let (seen, lasting, holding) = state.look(now);
-                let mode = state.service_mode.as_mut().map(|rule| rule.look(now - begin, seen.busyness));
+            if now >= connections_due {
+                connections_due = now + times.shortest * (state.monitored.len() / CONNECTIONS_PER_MILLISECOND) as u32;
+                let (seen, lasting, holding) = state.look(begin + now);
+                let mode = state.service_mode.as_mut().map(|rule| rule.look(now, seen.busyness));
                 if let Some((pool, mode)) = state.pool.upgrade().zip(mode) {
                     pool.set_service_mode(mode);
                 }
@@ -222,8 +228,8 @@ impl UpcallMonitor {
             }
             if activity.is_over(now) {
                 state = self.sleep(state);
-                let now = Instant::now();
-                activity = Activity::new(now);
+                let now = clock();
+                activity = ActivityRule::new(&times, now);
                 pace.restart(now);
                 let attended;
                 (state, attended) = self.attend_input(state);
@@ -237,14 +243,17 @@ impl UpcallMonitor {
     }
 
     /// Waits until the next look or sweep is due, or until another event. Makes the sweep if it is due.
-    fn await_look<'m>(&'m self, mut state: MutexGuard<'m, State>, pace: &Pace) -> MutexGuard<'m, State> {
-        let now = Instant::now();
-        if cfg!(shuttle) || now < pace.due() {
+    fn await_look<'m>(
+        &'m self,
+        mut state: MutexGuard<'m, State>,
+        pace: &LookPace,
+        begin: Instant,
+    ) -> MutexGuard<'m, State> {
+        let (now, due) = (Instant::now(), begin + pace.due());
+        if now < due {
             self.can_look_earlyer.store(pace.can_look_earlyer(), Ordering::SeqCst);
-            let until = state.next_round.into_iter().chain([pace.due()]).min();
-            let left = until.map_or(MIN_LOOK_INTERVAL, |until| until.saturating_duration_since(now));
-            // The clock of models advances with the waits. It must not pass the deadlines of other threads.
-            state = self.wait(state, Some(if cfg!(shuttle) { MIN_LOOK_INTERVAL } else { left }));
+            let until = state.next_round.map_or(due, |next_round| next_round.min(due));
+            state = self.wait(state, Some(until.saturating_duration_since(now)));
             self.can_look_earlyer.store(false, Ordering::SeqCst);
         }
         self.round(state)
@@ -393,29 +402,5 @@ impl UpcallMonitor {
         }
         deaf.iter().for_each(|callbacks| callbacks.cut());
         self.state.lock()
-    }
-}
-
-/// The time since the last upcall.
-struct Activity {
-    last: Instant,
-    idle_looks: u32,
-}
-
-impl Activity {
-    fn new(now: Instant) -> Self {
-        Self { last: now, idle_looks: 0 }
-    }
-
-    fn note(&mut self, now: Instant, is_active: bool) {
-        if is_active {
-            *self = Self::new(now);
-        } else {
-            self.idle_looks += 1;
-        }
-    }
-
-    fn is_over(&self, now: Instant) -> bool {
-        if cfg!(shuttle) { self.idle_looks >= IDLE_LOOKS } else { now - self.last >= IDLE_TIME }
     }
 }

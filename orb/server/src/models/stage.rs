@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use spandrel_connection::MonitorTimes;
 use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
 use spandrel_orb::{
@@ -303,6 +304,10 @@ impl Stage {
         };
         let threads = Arc::new(ServerThreads::new(settings.thread_limit()));
         let resources = Arc::new(ServerResources::new(settings, adapter, threads, Arc::default(), service.queue()));
+        let look = Duration::from_millis(1);
+        // More looks would only make models longer.
+        let times = MonitorTimes { shortest: look, longest: look, idle: look * 2, one_way: look * 3 };
+        resources.upcall_monitor.begin_model(times);
         let connection = ServerConnection::new(
             orb.clone(),
             Arc::clone(&resources),

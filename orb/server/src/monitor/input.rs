@@ -18,8 +18,10 @@ use spandrel_sync::{
     thread,
 };
 
-use super::{monitored::MonitoredConnection, pace::MAX_LOOK_INTERVAL};
+use super::monitored::MonitoredConnection;
 
+/// The longest wait once the reactor has failed.
+const FALLBACK_WAIT: Duration = Duration::from_millis(32);
 /// The limit of registrations, above the number of a server's connections.
 const MAX_HANDLES: usize = 1 << 24;
 
@@ -42,11 +44,8 @@ struct Arrived {
 }
 
 impl InputEvents {
-    /// Creates the reactor. Models have none, because their connections have no handles.
+    /// Creates the reactor, which connections without handles do without.
     pub(super) fn open(&self) {
-        if cfg!(shuttle) {
-            return;
-        }
         match Reactor::with(&Options::new().max_handlers(MAX_HANDLES)) {
             Ok(reactor) => drop(self.reactor.set(reactor)),
             Err(error) => {
@@ -83,7 +82,7 @@ impl InputEvents {
         let is_called = || self.arrived.is_called.swap(false, Ordering::SeqCst);
         if let Err(error) = reactor.run_until(timeout, is_called) {
             tracing::error!(%error, "the upcall monitor can no longer wait for input");
-            thread::park_timeout(timeout.unwrap_or(MAX_LOOK_INTERVAL).min(MAX_LOOK_INTERVAL));
+            thread::park_timeout(timeout.unwrap_or(FALLBACK_WAIT).min(FALLBACK_WAIT));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use spandrel_connection::{Busyness, ReaderWord, ServiceModeRule};
+use spandrel_connection::{Busyness, LookFinding, MonitorTimes, ReaderWord, ServiceModeRule};
 use spandrel_orb::internal::ClientTimeouts;
 use spandrel_reactor::HandlerId;
 use spandrel_sync::{Arc, Weak, time::Instant};
@@ -11,14 +11,9 @@ use spandrel_transport::MemoryBudget;
 use super::{
     client_timeouts::{IdleHistory, WaitingReplies},
     monitored::{LongUpcall, MonitoredConnection, MonitoredReplies, open_turn},
-    pace::LookFinding,
 };
 use crate::reactor_pool::Pool;
 
-/// The longest time that a one-way may keep the reading.
-const ONE_WAY_OVERTAKE_DELAY: Duration = Duration::from_millis(100);
-/// This limit in models, counted in looks. A larger number would only make models longer.
-const ONE_WAY_LOOKS: u32 = 3;
 /// The time for which a connection counts as one whose peer pipelines.
 const PIPELINED_TIME: Duration = Duration::from_secs(2);
 
@@ -30,6 +25,9 @@ pub(super) struct State {
     /// The memory budget of the connections.
     pub(super) budget: Weak<MemoryBudget>,
     pub(super) client_timeouts: ClientTimeouts,
+    pub(super) times: MonitorTimes,
+    /// Whether connections have no handles that the monitor could wait for.
+    pub(super) lacks_handles: bool,
     /// Decides whether busy connections have threads of their own, if that changes.
     pub(super) service_mode: Option<ServiceModeRule>,
     /// The time of the next sweep, if there is one.
@@ -122,7 +120,7 @@ impl Monitored {
     }
 
     /// Looks at the connection. Returns its upcall if that is long, and `None` if the connection is gone.
-    pub(super) fn look(&mut self, now: Instant, seen: &mut LookHistory) -> Option<Option<MonitoredUpcall>> {
+    fn look(&mut self, now: Instant, times: &MonitorTimes, seen: &mut LookHistory) -> Option<Option<MonitoredUpcall>> {
         let connection = self.connection.upgrade()?;
         let turn = connection.turn();
         let in_upcall = turn % 2 == 1;
@@ -132,7 +130,7 @@ impl Monitored {
             if in_upcall && connection.has_input_in_memory() {
                 self.record_input(now);
             }
-            return Some(in_upcall.then(|| self.lasting(connection, turn, now)));
+            return Some(in_upcall.then(|| self.lasting(connection, turn, now, times)));
         }
         let steps = ReaderWord::from_bits(turn).count().saturating_sub(ReaderWord::from_bits(self.turn).count());
         seen.busyness.connections += 1;
@@ -154,10 +152,15 @@ impl Monitored {
         (self.has_input, self.pipelined) = (true, Some(now));
     }
 
-    fn lasting(&self, connection: Arc<dyn MonitoredConnection>, turn: u64, now: Instant) -> MonitoredUpcall {
+    fn lasting(
+        &self,
+        connection: Arc<dyn MonitoredConnection>,
+        turn: u64,
+        now: Instant,
+        times: &MonitorTimes,
+    ) -> MonitoredUpcall {
         let age = now - self.since;
-        let may_keep_reading = if cfg!(shuttle) { self.looks < ONE_WAY_LOOKS } else { age < ONE_WAY_OVERTAKE_DELAY };
-        let keeps_reading = may_keep_reading && connection.is_one_way();
+        let keeps_reading = times.one_way_keeps_reading(age) && connection.is_one_way();
         let lasting = LongUpcall { turn, age, keeps_reading, has_input: self.has_input };
         MonitoredUpcall { connection, lasting, is_registered: self.registration.is_some() }
     }
@@ -183,7 +186,8 @@ impl State {
         now: Instant,
     ) -> (LookHistory, Vec<MonitoredUpcall>, Vec<Arc<dyn MonitoredConnection>>) {
         let (mut seen, mut lasting, mut holding) = (LookHistory::default(), Vec::new(), Vec::new());
-        self.monitored.retain(|_, monitored| match monitored.look(now, &mut seen) {
+        let times = self.times;
+        self.monitored.retain(|_, monitored| match monitored.look(now, &times, &mut seen) {
             None => false,
             Some(upcall) => {
                 lasting.extend(upcall);
@@ -222,6 +226,6 @@ impl State {
             return None;
         }
         monitored.record_input(now);
-        Some((monitored.looks > 0).then(|| monitored.lasting(connection, turn, now)))
+        Some((monitored.looks > 0).then(|| monitored.lasting(connection, turn, now, &self.times)))
     }
 }
