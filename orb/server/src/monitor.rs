@@ -216,6 +216,7 @@ impl UpcallMonitor {
                     drop(holding);
                     state = self.state.lock();
                 }
+                state = self.look_at_callbacks(state, &mut found);
                 let attended;
                 (state, attended) = self.attend_to(state, lasting);
                 found.add(attended);
@@ -240,6 +241,19 @@ impl UpcallMonitor {
         }
         drop(state);
         self.input.close();
+    }
+
+    /// Looks at the connections that this ORB has opened.
+    fn look_at_callbacks<'m>(&'m self, state: MutexGuard<'m, State>, seen: &mut LookHistory) -> MutexGuard<'m, State> {
+        let callbacks = state.callbacks_to_look_at();
+        if callbacks.is_empty() {
+            return state;
+        }
+        seen.note(LookFinding::Nothing);
+        drop(state);
+        callbacks.iter().for_each(|callbacks| callbacks.look());
+        drop(callbacks);
+        self.state.lock()
     }
 
     /// Waits until the next look or sweep is due, or until another event. Makes the sweep if it is due.

@@ -1,5 +1,7 @@
 //! The writes and reads of a client, and of its server, with many calls in flight on one connection.
 
+use crate::certificates;
+
 use std::{
     env,
     future::poll_fn,
@@ -9,7 +11,7 @@ use std::{
     thread,
 };
 
-use spandrel::{Orb, OrbBuilder};
+use spandrel::{Endpoint, Orb, OrbBuilder};
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_giop::{ReplyStatus, begin_reply};
 use spandrel_orb_tests::{
@@ -98,6 +100,16 @@ fn pair(server: OrbBuilder) -> (Server, Target) {
     (server, target)
 }
 
+/// A server with one connection to a client, which that client has opened, and the client's object.
+fn bidirectional_pair() -> (Server, Server, Target) {
+    let builder = || Orb::builder().bidirectional(true).connections_per_peer(1);
+    let (client, server) = (Server::with(builder().listen(Endpoint::nowhere())), Server::with(builder()));
+    // After this call, the server has processed the client's listen points.
+    Target::narrow(&client.orb.string_to_object(&server.ior()).unwrap()).unwrap().ping().unwrap();
+    let target = Target::unchecked_narrow(&server.orb.string_to_object(&client.ior()).unwrap());
+    (client, server, target)
+}
+
 /// Counts the system calls of both sides for each call, until there are at most so many. On a busy machine the server finds
 /// some operations slow, and sends their replies by themselves.
 #[track_caller]
@@ -136,6 +148,29 @@ fn both_sides_of_the_unix_domain_share_writes_and_reads() {
     }
     for names in [SENDS, RECEIVES] {
         expect_of_both_sides("both_sides_of_the_unix_domain_share_writes_and_reads", names, IN_FLIGHT, 0.3);
+    }
+}
+
+#[test]
+fn both_sides_of_tls_share_writes_and_reads() {
+    if let Some(in_flight) = counted() {
+        let server = certificates::server();
+        let target = server.client_with(certificates::client().connections_per_peer(1));
+        return call(&target, in_flight);
+    }
+    for names in [SENDS, RECEIVES] {
+        expect_of_both_sides("both_sides_of_tls_share_writes_and_reads", names, IN_FLIGHT, 0.3);
+    }
+}
+
+#[test]
+fn callbacks_over_one_connection_share_writes_and_reads() {
+    if let Some(in_flight) = counted() {
+        let (_client, _server, target) = bidirectional_pair();
+        return call(&target, in_flight);
+    }
+    for names in [SENDS, RECEIVES] {
+        expect_of_both_sides("callbacks_over_one_connection_share_writes_and_reads", names, IN_FLIGHT, 0.3);
     }
 }
 

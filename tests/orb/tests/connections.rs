@@ -4,6 +4,7 @@ mod backpressure;
 mod bidirectional;
 mod bidirectional_faults;
 mod busy_connections;
+mod callbacks_in_flight;
 mod certificates;
 mod connection_reuse;
 mod connection_sharing;

@@ -10,6 +10,7 @@ mod calls;
 #[cfg(target_os = "linux")]
 mod calls_in_flight;
 mod cancellation;
+mod certificates;
 mod code_set_conversion;
 mod code_sets;
 mod collocation;

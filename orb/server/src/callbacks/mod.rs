@@ -5,23 +5,30 @@
 //!
 //! The right to take the next request of a connection is its *privilege*. A one-way keeps it while it runs:
 //! one-ways run in the order of their arrival, and before later requests. A two-way gives it up, so later
-//! requests may pass. A one-way that lasts loses it, because it might wait for a request behind it.
+//! requests may pass. One of a quick operation keeps it, so that its thread can send [several replies](held_answers) in
+//! one write. A request that lasts loses it, because it might wait for a request behind it.
 
+mod held_answers;
 mod origin;
 mod queue;
 
 use std::{sync::OnceLock, time::Duration};
 
+use spandrel_cdr::{Encoder, GiopVersion};
 use spandrel_giop::{
     CancelRequest, CompletionStatus, GiopError, LocateRequestHeader, Message, MessageType, RequestHeader,
     SystemException, begin_reply, ids, minor,
 };
 use spandrel_orb::{
     BidirectionalPolicy, CancelReason, Orb, Spawn,
-    internal::{CallbackDispatcher, ClientConnection, WeakOrb, cancellation::CancellationSource},
+    internal::{
+        CallbackDispatcher, ClientConnection, WeakOrb,
+        cancellation::CancellationSource,
+        held_replies::{self, HeldReplies, Holder},
+    },
 };
-use spandrel_sync::{Arc, Condition, Mutex, Weak, thread};
-use spandrel_transport::{DecodedMemory, ReceiveBudget};
+use spandrel_sync::{Arc, Condition, Mutex, Weak, thread, time::Instant};
+use spandrel_transport::{Charge, DecodedMemory, ReceiveBudget};
 
 use crate::{
     connection::link,
@@ -35,10 +42,13 @@ use crate::{
     },
 };
 use origin::{CallbackOrigin, CallbackPeer};
-use queue::{CallbackQueue, PrivilegeAction};
+use queue::{CallbackQueue, TakenRequest};
 
 /// How long a one-way may keep the privilege while requests wait.
 const ONE_WAY_OVERTAKE_DELAY: Duration = Duration::from_millis(100);
+
+/// The longest time of the upcall of a quick operation, without the write of its reply.
+const QUICK_TIME: Duration = Duration::from_micros(50);
 
 /// The requests that arrive over one connection.
 #[derive(Debug)]
@@ -133,22 +143,83 @@ impl Callbacks {
 
     /// Runs the waiting requests while this thread has the privilege.
     fn serve(&self, mut privilege: u64) {
+        let Some(orb) = self.orb.upgrade() else {
+            // The connection ends with the ORB.
+            return self.peer.queue.lock().end(privilege);
+        };
+        let resources = orb.resources();
+        // The shutdown waits until the replies that this thread holds are sent. Without it, no request runs.
+        let _running = resources.running_calls.enter(&orb);
         loop {
-            let next = self.peer.queue.lock().take(privilege, thread::current().id());
-            let (message, is_one_way) = match next {
-                PrivilegeAction::Run(message, is_one_way) => (message, is_one_way),
-                PrivilegeAction::Nothing => return self.passed_on.notify_all(),
+            let request = self.peer.queue.lock().take(privilege, thread::current().id(), &resources.quick_operations);
+            let Some(TakenRequest { message, keeps_privilege, operation }) = request else {
+                self.end_holding();
+                return self.passed_on.notify_all();
             };
-            if !is_one_way {
+            if !keeps_privilege || operation.is_none() {
+                self.end_holding();
+            }
+            if !keeps_privilege {
                 // Later requests may pass it.
                 self.pass_on();
             }
+            // A reply that this thread holds follows at once, or after quick upcalls.
+            let upcall = operation.map(|operation| {
+                held_replies::record(&self.weak_self);
+                resources.upcall_monitor.record_upcall();
+                (operation, Instant::now())
+            });
             self.run(&message);
             drop(message);
-            match self.peer.queue.lock().after(privilege, is_one_way) {
-                Some(again) => privilege = again,
-                None => return,
+            if let Some((operation, begin)) = upcall {
+                let is_quick = begin.elapsed() <= QUICK_TIME;
+                resources.quick_operations.record(operation, is_quick);
+                if !is_quick {
+                    self.end_holding();
+                }
             }
+            let again = self.peer.queue.lock().after(privilege);
+            let Some(again) = again else { return self.end_holding() };
+            privilege = again;
+        }
+    }
+
+    /// Holds a reply of this thread, or sends it with those that are held. False if it is to be sent by itself.
+    fn hold(&self, connection: &ClientConnection, answer: &Encoder<'_>) -> bool {
+        if !held_replies::is_recorded(&self.weak_self, Holder::Thread) {
+            return false;
+        }
+        let mut queue = self.peer.queue.lock();
+        let is_last = queue.is_empty();
+        if is_last && queue.held.is_empty() {
+            return false;
+        }
+        let is_held = queue.held.add(answer, connection.fragment_size(), &self.peer.intake);
+        let due = if !is_held || is_last || queue.held.is_due() { queue.held.take() } else { None };
+        drop(queue);
+        self.write(connection, due);
+        is_held
+    }
+
+    /// Sends the replies that this thread holds, if it holds any.
+    fn end_holding(&self) {
+        if held_replies::forget(&self.weak_self) {
+            self.write_held();
+        }
+    }
+
+    fn write_held(&self) {
+        let held = self.peer.queue.lock().held.take();
+        if let Some(connection) = self.connection.upgrade() {
+            self.write(&connection, held);
+        }
+    }
+
+    fn write(&self, connection: &ClientConnection, held: Option<(Vec<u8>, Charge)>) {
+        if let Some((octets, charge)) = held {
+            let mut out = Encoder::new(self.peer.wire(GiopVersion::V1_2));
+            out.octets(&octets);
+            connection.answer(&out, charge);
         }
     }
 
@@ -238,7 +309,7 @@ impl Callbacks {
         cancellation: &Arc<CancellationSource>,
     ) -> CallbackOrigin {
         let (orb, connection, cancellation) = (orb.clone(), Arc::clone(connection), Arc::clone(cancellation));
-        CallbackOrigin { orb, connection, peer: Arc::clone(&self.peer), cancellation }
+        CallbackOrigin { orb, connection, callbacks: self.shared(), cancellation }
     }
 
     fn end_for_protocol_error(&self, connection: &ClientConnection, error: &GiopError) {
@@ -262,7 +333,7 @@ impl Callbacks {
         if !request.response.is_expected() {
             return;
         }
-        let mut out = spandrel_cdr::Encoder::new(self.peer.wire(message.header.version));
+        let mut out = Encoder::new(self.peer.wire(message.header.version));
         let body = begin_reply(&mut out, request.request_id, spandrel_giop::ReplyStatus::SystemException, &[]);
         let written = exception.encode(&mut out).and_then(|()| body.end(&mut out));
         if written.is_err() || !connection.send_control_later(&out) {
@@ -293,6 +364,27 @@ impl MonitoredReplies for Callbacks {
             "cut off because it does not take its replies (-ORBSendTimeout)"
         );
         connection.cut();
+    }
+
+    fn needs_look(&self) -> bool {
+        self.peer.queue.lock().needs_look()
+    }
+
+    fn look(&self) {
+        let is_released = self.peer.queue.lock().release_at_look();
+        self.write_held();
+        if is_released {
+            self.pass_on();
+        }
+    }
+}
+
+impl HeldReplies for Callbacks {
+    fn send_held(&self, _holder: Holder) {
+        self.write_held();
+        if self.peer.queue.lock().release_quick(thread::current().id()) {
+            self.pass_on();
+        }
     }
 }
 

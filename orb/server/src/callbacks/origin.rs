@@ -11,7 +11,7 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, Mutex, time::Instant};
 use spandrel_transport::{Address, Charge, ReactorTransport, ReceiveBudget};
 
-use super::queue::CallbackQueue;
+use super::{Callbacks, queue::CallbackQueue};
 use crate::{
     connection::{no_room_for_reply, too_many_deferred},
     resources::ServingOrb,
@@ -53,7 +53,7 @@ impl CallbackPeer {
 pub(super) struct CallbackOrigin {
     pub(super) orb: Orb,
     pub(super) connection: Arc<ClientConnection>,
-    pub(super) peer: Arc<CallbackPeer>,
+    pub(super) callbacks: Arc<Callbacks>,
     /// The cancellation of the request.
     pub(super) cancellation: Arc<CancellationSource>,
 }
@@ -68,11 +68,11 @@ impl RequestOrigin for CallbackOrigin {
     }
 
     fn name(&self) -> &str {
-        &self.peer.name
+        &self.callbacks.peer.name
     }
 
     fn peer_address(&self) -> Option<&Arc<Address>> {
-        Some(&self.peer.address)
+        Some(&self.callbacks.peer.address)
     }
 
     fn transport(&self) -> Option<&Arc<dyn ReactorTransport>> {
@@ -80,23 +80,26 @@ impl RequestOrigin for CallbackOrigin {
     }
 
     fn wire(&self, version: GiopVersion) -> Wire {
-        self.peer.wire(version)
+        self.callbacks.peer.wire(version)
     }
 
     fn decoder<'m>(&'m self, message: &'m Message) -> Decoder<'m> {
-        let code_sets = self.peer.code_sets();
-        self.peer.bare_decoder(&self.orb, message).with_code_sets(code_sets.char_set, code_sets.wchar_set)
+        let code_sets = self.callbacks.peer.code_sets();
+        self.callbacks.peer.bare_decoder(&self.orb, message).with_code_sets(code_sets.char_set, code_sets.wchar_set)
     }
 
     fn account(&self) -> Option<&Arc<ReceiveBudget>> {
-        Some(&self.peer.intake)
+        Some(&self.callbacks.peer.intake)
     }
 
     fn send(&self, answer: &Encoder<'_>, kind: AnswerKind) -> Result<(), SystemException> {
         if self.orb.is_copied() {
             std::process::abort();
         }
-        let intake = &self.peer.intake;
+        if matches!(kind, AnswerKind::Reply { .. }) && self.callbacks.hold(&self.connection, answer) {
+            return Ok(());
+        }
+        let intake = &self.callbacks.peer.intake;
         let charge = match kind {
             // Without the request, which is not kept.
             AnswerKind::Reply { .. } => Charge::new(intake, answer.position()),
@@ -132,7 +135,7 @@ impl RequestOrigin for CallbackOrigin {
         _octets: usize,
         cancellation: &Arc<CancellationSource>,
     ) -> Result<u64, SystemException> {
-        let entered = self.peer.queue.lock().defer(request_key, cancellation);
+        let entered = self.callbacks.peer.queue.lock().defer(request_key, cancellation);
         let key = entered.map_err(|limit| {
             self.orb.statistics().refused_deferred();
             too_many_deferred(limit)
@@ -145,7 +148,7 @@ impl RequestOrigin for CallbackOrigin {
     }
 
     fn leave_deferred(&self, key: u64) {
-        let left = self.peer.queue.lock().leave(key);
+        let left = self.callbacks.peer.queue.lock().leave(key);
         drop(left);
     }
 }

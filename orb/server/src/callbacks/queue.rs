@@ -1,6 +1,7 @@
 //! The queue of requests that arrived over one connection, and the privilege to take them.
 //!
-//! The queue also knows the running and the deferred requests. It starts no thread and runs no request.
+//! The queue also knows the running and the deferred requests, and the replies that are held. It starts no thread and runs
+//! no request.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,7 +10,8 @@ use spandrel_giop::{LocateRequestHeader, Message, MessageType, RequestHeader};
 use spandrel_orb::internal::cancellation::CancellationSource;
 use spandrel_sync::{Arc, thread::ThreadId};
 
-use crate::upcall::origin::RequestKey;
+use super::held_answers::HeldAnswers;
+use crate::{quick_operations::QuickOperations, upcall::origin::RequestKey};
 
 /// The greatest number of requests of one connection that wait for a thread.
 const MAX_WAITING: usize = 1024;
@@ -27,12 +29,16 @@ pub(super) struct CallbackQueue {
     /// Running requests, and how many may run at once.
     running: u32,
     max_running: u32,
-    /// The privilege to take waiting requests: its number, and the thread that runs a one-way with it.
-    privilege: Option<(u64, Option<ThreadId>)>,
+    /// The privilege to take waiting requests: its number, and what is done with it.
+    privilege: Option<(u64, PrivilegeUse)>,
     /// The last number of a privilege or of an entry.
     next: u64,
     /// Requests taken so far.
     taken: u64,
+    /// The same number when the monitor last found the privilege used by a quick two-way.
+    taken_at_look: u64,
+    /// The replies that threads hold.
+    pub(super) held: HeldAnswers,
     /// Whether a thread waits for the privilege, or soon will.
     pub(super) has_standby: bool,
     /// Running and deferred requests, by their keys.
@@ -49,13 +55,25 @@ struct CallbackScope {
     cancellation: Arc<CancellationSource>,
 }
 
-/// The next step of a thread that has the privilege.
+/// The use that a thread makes of the privilege.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum PrivilegeUse {
+    /// It takes the next request.
+    Taking,
+    /// It runs a one-way, and keeps the privilege.
+    OneWay(ThreadId),
+    /// It runs a two-way of an operation that was quick the last time, and keeps the privilege unless that lasts.
+    Quick(ThreadId),
+}
+
+/// A request that a thread has taken, and is to run.
 #[derive(Debug)]
-pub(super) enum PrivilegeAction {
-    /// To run a message, and whether it is a one-way.
-    Run(Message, bool),
-    /// To stop: no request may be taken.
-    Nothing,
+pub(super) struct TakenRequest {
+    pub(super) message: Message,
+    /// Whether no other thread may take a request meanwhile.
+    pub(super) keeps_privilege: bool,
+    /// The hash of its operation, for a two-way.
+    pub(super) operation: Option<u32>,
 }
 
 impl CallbackQueue {
@@ -68,6 +86,8 @@ impl CallbackQueue {
             privilege: None,
             next: 0,
             taken: 0,
+            taken_at_look: 0,
+            held: HeldAnswers::default(),
             has_standby: false,
             begun: HashMap::new(),
             deferred: 0,
@@ -91,9 +111,9 @@ impl CallbackQueue {
         self.waiting.is_empty()
     }
 
-    /// Whether no request waits, runs or is deferred.
+    /// Whether no request waits, runs or is deferred, and no reply is held.
     pub(super) fn is_idle(&self) -> bool {
-        self.is_empty() && self.running == 0 && self.begun.is_empty()
+        self.is_empty() && self.running == 0 && self.begun.is_empty() && self.held.is_empty()
     }
 
     /// The number of requests taken so far.
@@ -107,7 +127,7 @@ impl CallbackQueue {
 
     /// Whether this thread runs a one-way with the privilege, and so cannot wait for its end.
     pub(super) fn is_privileged(&self, thread: ThreadId) -> bool {
-        matches!(self.privilege, Some((_, Some(holder))) if holder == thread)
+        matches!(self.privilege, Some((_, PrivilegeUse::OneWay(holder))) if holder == thread)
     }
 
     /// Takes the privilege if it is free and a request may be run.
@@ -121,52 +141,77 @@ impl CallbackQueue {
             return None;
         }
         self.next += 1;
-        self.privilege = Some((self.next, None));
+        self.privilege = Some((self.next, PrivilegeUse::Taking));
         Some(self.next)
     }
 
     /// Whether a thread is to stand by for the end of a one-way. It is expected to do so from now on.
     pub(super) fn needs_standby(&mut self) -> bool {
-        let is_held = matches!(self.privilege, Some((_, Some(_))));
+        let is_held = matches!(self.privilege, Some((_, PrivilegeUse::OneWay(_))));
         is_held && !self.is_empty() && !std::mem::replace(&mut self.has_standby, true)
     }
 
-    /// Takes the next request with this privilege. A two-way gives the privilege up.
-    pub(super) fn take(&mut self, privilege: u64, thread: ThreadId) -> PrivilegeAction {
-        if self.running >= self.max_running {
+    /// Takes the next request with this privilege. A two-way gives the privilege up, unless its operation is quick. `None` if
+    /// no request may be taken.
+    pub(super) fn take(&mut self, privilege: u64, thread: ThreadId, quick: &QuickOperations) -> Option<TakenRequest> {
+        let message = if self.running < self.max_running { self.waiting.pop_front() } else { None };
+        let Some(message) = message else {
             self.end(privilege);
-            return PrivilegeAction::Nothing;
-        }
-        let Some(message) = self.waiting.pop_front() else {
-            self.end(privilege);
-            return PrivilegeAction::Nothing;
+            return None;
         };
         self.octets -= message.header.total_len();
         self.running += 1;
         self.taken += 1;
-        let is_one_way = is_one_way(&message);
-        if is_one_way {
-            self.privilege = Some((privilege, Some(thread)));
-        } else {
-            self.end(privilege);
+        let operation = two_way_operation(&message);
+        let privilege_use = match operation {
+            None if is_one_way(&message) => Some(PrivilegeUse::OneWay(thread)),
+            Some(operation) if quick.contains(operation) => Some(PrivilegeUse::Quick(thread)),
+            _ => None,
+        };
+        match privilege_use {
+            Some(privilege_use) => self.privilege = Some((privilege, privilege_use)),
+            None => self.end(privilege),
         }
-        PrivilegeAction::Run(message, is_one_way)
+        Some(TakenRequest { message, keeps_privilege: privilege_use.is_some(), operation })
     }
 
-    /// Notes the end of a request. Returns the privilege with which its thread goes on, if it gets one.
-    pub(super) fn after(&mut self, privilege: u64, was_one_way: bool) -> Option<u64> {
+    /// Records the end of a request. Returns the privilege with which its thread goes on, if it gets one.
+    pub(super) fn after(&mut self, privilege: u64) -> Option<u64> {
         self.running -= 1;
-        let is_own = matches!(self.privilege, Some((known, _)) if known == privilege);
-        if was_one_way && is_own {
-            self.privilege = Some((privilege, None));
+        if matches!(self.privilege, Some((current, _)) if current == privilege) {
+            self.privilege = Some((privilege, PrivilegeUse::Taking));
             return Some(privilege);
         }
         self.begin()
     }
 
+    /// Takes the privilege from a quick two-way that this thread runs. Returns whether it had it.
+    pub(super) fn release_quick(&mut self, thread: ThreadId) -> bool {
+        let is_released = matches!(self.privilege, Some((_, PrivilegeUse::Quick(holder))) if holder == thread);
+        if is_released {
+            self.privilege = None;
+        }
+        is_released
+    }
+
+    /// Whether the monitor is to look at this queue.
+    pub(super) fn needs_look(&self) -> bool {
+        matches!(self.privilege, Some((_, PrivilegeUse::Quick(_)))) || !self.held.is_empty()
+    }
+
+    /// Takes the privilege from a quick two-way that runs since the last look. Returns whether it had it.
+    pub(super) fn release_at_look(&mut self) -> bool {
+        let is_quick = matches!(self.privilege, Some((_, PrivilegeUse::Quick(_))));
+        let is_released = is_quick && std::mem::replace(&mut self.taken_at_look, self.taken) == self.taken;
+        if is_released {
+            self.privilege = None;
+        }
+        is_released
+    }
+
     /// Gives up this privilege, unless another thread has taken it.
     pub(super) fn end(&mut self, privilege: u64) {
-        if matches!(self.privilege, Some((known, _)) if known == privilege) {
+        if matches!(self.privilege, Some((current, _)) if current == privilege) {
             self.privilege = None;
         }
     }
@@ -254,6 +299,15 @@ fn is_one_way(message: &Message) -> bool {
             .is_ok_and(|request| !request.response.is_expected())
 }
 
+/// The hash of the operation whose reply the client waits for.
+fn two_way_operation(message: &Message) -> Option<u32> {
+    if message.header.message_type != MessageType::Request {
+        return None;
+    }
+    let request = RequestHeader::decode(&mut message.decoder(Limits::default())).ok()?;
+    request.response.is_expected().then(|| QuickOperations::hash(&request.operation))
+}
+
 fn id(message: &Message, limits: Limits) -> Option<u32> {
     let mut input = message.decoder(limits);
     match message.header.message_type {
@@ -289,10 +343,12 @@ mod tests {
     }
 
     fn taken(queue: &mut CallbackQueue, privilege: u64) -> Option<(u32, bool)> {
-        match queue.take(privilege, thread::current().id()) {
-            PrivilegeAction::Run(message, is_one_way) => Some((id(&message, Limits::default()).unwrap(), is_one_way)),
-            PrivilegeAction::Nothing => None,
-        }
+        taken_if(queue, privilege, &QuickOperations::default())
+    }
+
+    fn taken_if(queue: &mut CallbackQueue, privilege: u64, quick: &QuickOperations) -> Option<(u32, bool)> {
+        let request = queue.take(privilege, thread::current().id(), quick)?;
+        Some((id(&request.message, Limits::default()).unwrap(), request.keeps_privilege))
     }
 
     #[test]
@@ -304,11 +360,11 @@ mod tests {
         assert_eq!(taken(&mut queue, first), Some((1, true)));
         assert_eq!(queue.begin(), None, "a one-way keeps it");
         assert!(queue.needs_standby() && !queue.needs_standby(), "one is enough");
-        assert_eq!(queue.after(first, true), Some(first));
+        assert_eq!(queue.after(first), Some(first));
         assert_eq!(taken(&mut queue, first), Some((3, false)));
         let second = queue.begin().expect("a two-way has given it up");
         assert_eq!(taken(&mut queue, second), Some((5, false)));
-        assert_eq!((queue.after(first, false), queue.after(second, false)), (None, None));
+        assert_eq!((queue.after(first), queue.after(second)), (None, None));
         assert!(queue.is_idle());
     }
 
@@ -320,9 +376,36 @@ mod tests {
         assert_eq!(taken(&mut queue, slow), Some((1, true)));
         let quick = queue.take_privilege().unwrap();
         assert_eq!(taken(&mut queue, quick), Some((3, true)));
-        assert_eq!(queue.after(slow, true), None, "another has it");
-        assert_eq!(queue.after(quick, true), Some(quick));
+        assert_eq!(queue.after(slow), None, "another has it");
+        assert_eq!(queue.after(quick), Some(quick));
         assert_eq!(taken(&mut queue, quick), Some((5, true)));
+    }
+
+    #[test]
+    fn a_quick_two_way_keeps_the_privilege_until_it_waits_or_lasts() {
+        let mut queue = CallbackQueue::new(8, 1);
+        let quick = QuickOperations::default();
+        quick.record(QuickOperations::hash("ring"), true);
+        (0..4).for_each(|id| queue.put(two_way(id)).unwrap());
+        let first = queue.begin().unwrap();
+        for id in 0..2 {
+            assert_eq!(taken_if(&mut queue, first, &quick), Some((id, true)));
+            assert_eq!((queue.begin(), queue.needs_standby()), (None, false), "its thread takes the next one");
+            if id == 0 {
+                assert!(!queue.release_at_look(), "it has just begun");
+                assert_eq!(queue.after(first), Some(first));
+            }
+        }
+        assert!(!queue.release_at_look(), "another one than at the last look");
+        assert!(queue.needs_look() && queue.release_at_look() && !queue.needs_look());
+        let second = queue.begin().expect("it was given up");
+        assert_eq!(queue.after(first), None, "another thread has it");
+        assert_eq!(taken_if(&mut queue, second, &quick), Some((2, true)));
+        let elsewhere = thread::spawn(|| thread::current().id()).join().unwrap();
+        assert!(!queue.release_quick(elsewhere), "that thread does not run it");
+        assert!(queue.release_quick(thread::current().id()));
+        let third = queue.begin().expect("a thread that waits gives it up");
+        assert_eq!(taken_if(&mut queue, third, &quick), Some((3, true)));
     }
 
     #[test]
@@ -337,7 +420,7 @@ mod tests {
             privilege
         });
         assert_eq!(queue.begin(), None);
-        let next = queue.after(running[0], false).expect("there is room for one more");
+        let next = queue.after(running[0]).expect("there is room for one more");
         assert_eq!(taken(&mut queue, next), Some((2, false)));
         assert!(queue.put(two_way(count)).is_ok());
     }

@@ -114,4 +114,11 @@ pub(crate) trait MonitoredReplies: Send + Sync + fmt::Debug {
 
     /// Cuts the connection, because the peer does not take its replies.
     fn cut(&self);
+
+    /// Whether replies are held, or an upcall keeps a thread from taking further requests.
+    fn needs_look(&self) -> bool;
+
+    /// Sends the replies that are held, and has another thread take the requests behind an upcall that lasts since the look
+    /// before.
+    fn look(&self);
 }

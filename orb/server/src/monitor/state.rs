@@ -201,14 +201,21 @@ impl State {
         (seen, lasting, holding)
     }
 
+    /// The connections that this ORB has opened and that need a look.
+    pub(super) fn callbacks_to_look_at(&self) -> Vec<Arc<dyn MonitoredReplies>> {
+        let replies = self.callbacks.iter().filter_map(|(callbacks, _)| callbacks.upgrade());
+        replies.filter(|callbacks| callbacks.needs_look()).collect()
+    }
+
     /// Whether a change since the last look is a reason not to sleep.
     pub(super) fn has_moved(&self) -> bool {
-        self.monitored.values().any(|monitored| {
-            let Some(connection) = monitored.connection.upgrade() else { return false };
-            let turn = connection.turn();
-            let is_waited_for = || monitored.registration.is_some() || !connection.awaits_cancellation();
-            open_turn(turn) != monitored.turn || turn % 2 == 1 && !is_waited_for() || connection.holds_for_task()
-        })
+        !self.callbacks_to_look_at().is_empty()
+            || self.monitored.values().any(|monitored| {
+                let Some(connection) = monitored.connection.upgrade() else { return false };
+                let turn = connection.turn();
+                let is_waited_for = || monitored.registration.is_some() || !connection.awaits_cancellation();
+                open_turn(turn) != monitored.turn || turn % 2 == 1 && !is_waited_for() || connection.holds_for_task()
+            })
     }
 
     /// Records input on the handle of a connection. Returns `None` if its upcall has ended. Returns the

@@ -17,6 +17,7 @@
 //! At most `-ORBBufferLimit` octets and `-ORBPendingRequests` requests wait for a server that does not read
 //! ([`buffer_limit_exceeded`]).
 
+mod arrived_replies;
 mod bidirectional;
 mod flow_control;
 mod one_way_buffer;
@@ -40,6 +41,7 @@ use super::{
     ASYNC_SIDE, AsyncSide, AsyncState, CallFailure, ClientConnection, CloseOnPanic, Writer,
     pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter},
 };
+use arrived_replies::ArrivedReplies;
 use bidirectional::BidirectionalRole;
 pub use bidirectional::{AdoptedReader, CallbackDispatcher};
 use flow_control::FlowWaiters;
@@ -64,6 +66,8 @@ struct ConnectionState {
     registration: Registration,
     /// The role in bidirectional use.
     role: OnceLock<BidirectionalRole>,
+    /// The replies that an adopted connection has received.
+    arrived: ArrivedReplies,
     flow_waiters: FlowWaiters,
 }
 

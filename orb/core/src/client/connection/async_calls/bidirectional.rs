@@ -9,7 +9,6 @@
 
 use std::{
     sync::{OnceLock, Weak},
-    task::Poll,
     time::Duration,
 };
 
@@ -226,6 +225,11 @@ impl ClientConnection {
         let _ = self.write_or_queue(NO_CALL, answer, UnsentKind::Untracked, usize::MAX, Some(charge));
     }
 
+    /// The length beyond which a message is sent in fragments, in octets.
+    pub fn fragment_size(&self) -> usize {
+        self.fragment_size
+    }
+
     /// Whether octets wait to be written.
     pub fn is_blocked(&self) -> bool {
         self.async_state().registration.wants_output()
@@ -258,29 +262,16 @@ impl ClientConnection {
     ///
     /// # Errors
     /// If the message is no reply; the connection has to end.
-    pub fn receive(&self, message: Message) -> Result<(), GiopError> {
+    pub fn receive(self: &Arc<Self>, message: Message) -> Result<(), GiopError> {
         let reply = Reply::parse(message)?;
         let receiver = self.pending.lock().deliver(reply);
         if let Some((receiver, reply)) = receiver {
-            self.notify_in_other_thread(move || receiver.complete(Ok(Some(reply))));
+            match self.adopted_reader() {
+                Some(adopted_reader) => self.complete_in_other_thread(&*adopted_reader, receiver, reply),
+                None => receiver.complete(Ok(Some(reply))),
+            }
         }
         Ok(())
-    }
-
-    /// Runs a notification elsewhere: it may call this peer again, and wait for a reply that this thread
-    /// would have to read.
-    fn notify_in_other_thread(&self, notify: impl FnOnce() + Send + 'static) {
-        let Some(adopted_reader) = self.adopted_reader() else { return notify() };
-        let mut notify = Some(notify);
-        let outcome = adopted_reader.run_in_other_thread(Box::pin(std::future::poll_fn(move |_| {
-            if let Some(notify) = notify.take() {
-                notify();
-            }
-            Poll::Ready(())
-        })));
-        if let Err(exception) = outcome {
-            tracing::error!(%exception, "no thread could be started to notify a call of its reply");
-        }
     }
 
     /// Ends an adopted connection that the peer has closed. `is_orderly`: by CloseConnection, so that

@@ -95,7 +95,7 @@ impl Registration {
     }
 
     /// Begins a turn of the reactor: until its end, it need not be told of output.
-    fn begin_turn(&self) {
+    pub(super) fn begin_turn(&self) {
         self.wanted_interest.fetch_or(IN_TURN, Ordering::SeqCst);
     }
 
@@ -177,15 +177,20 @@ pub(crate) fn serve_ready(connection: &ClientConnection) -> bool {
     let has_taken_all = has_taken_all.map_err(|end| connection.close(end));
     drop(guard);
     connection.return_reader(reader, None, true);
+    write_appended(connection);
+    // If there is more, the reactor calls again, after it has served others.
+    registration.update_interest(!matches!(has_taken_all, Ok(false)));
+    has_taken_all.is_ok()
+}
+
+/// Ends a turn of the reactor, and writes what was queued in it.
+pub(super) fn write_appended(connection: &ClientConnection) {
     // A thread that writes is not waited for: it may need this thread to read. The reactor waits for room instead.
-    if registration.end_turn()
+    if connection.async_state().registration.end_turn()
         && let Some(writer) = connection.writer.try_lock()
     {
         write_queued(connection, writer);
     }
-    // If there is more, the reactor calls again, after it has served others.
-    registration.update_interest(!matches!(has_taken_all, Ok(false)));
-    has_taken_all.is_ok()
 }
 
 /// Writes as much of a connection's messages as the transport takes; called by its reactor.
