@@ -68,9 +68,14 @@ struct RouteKey {
     traffic: (Option<u8>, Option<u32>),
 }
 
-/// The references to one object by other connections, the newest last.
+/// The state of one reference, each list with the newest entry last.
 #[derive(Debug, Default)]
-struct Routes(Mutex<Vec<(RouteKey, ObjectRef)>>);
+struct Routes {
+    /// The references to the object by other connections.
+    by_key: Mutex<Vec<(RouteKey, ObjectRef)>>,
+    /// The contexts with policies that requests carried.
+    contexts: Mutex<Vec<(SentPolicies, Arc<ServiceContext>)>>,
+}
 
 /// The policies in force for one call.
 #[derive(Debug)]
@@ -83,6 +88,18 @@ struct Selection {
     bands: Vec<PriorityBand>,
     /// The policy with the bands.
     banded: Option<Policy>,
+    /// The policies of the client that the request carries.
+    sent: SentPolicies,
+    /// The priority model of the reference, if the request carries its priority.
+    propagated: Option<Policy>,
+}
+
+impl Selection {
+    /// The policies of a request that the server may refuse.
+    fn decided_by_server(self) -> Vec<Policy> {
+        let SentPolicies { bands, protocols } = self.sent;
+        [bands, protocols, self.propagated].into_iter().flatten().collect()
+    }
 }
 
 /// A call that the policies do not permit.
@@ -145,10 +162,10 @@ impl RtClient {
 
     /// The reference to the same object by the connections of a key.
     fn route(&self, object: &ObjectRef, key: &RouteKey) -> ObjectRef {
-        let Some(Routes(routes)) = object.binding_state(Routes::default) else {
+        let Some(Routes { by_key, .. }) = object.binding_state(Routes::default) else {
             return object.clone(); // a route, which interceptors see
         };
-        let mut routes = routes.lock();
+        let mut routes = by_key.lock();
         if let Some((_, route)) = routes.iter().find(|(other, _)| other == key) {
             return route.clone();
         }
@@ -179,15 +196,39 @@ impl RtClient {
 
     /// Reconciles the client's policy of a type with the object's: there must not be both (ptc/99-05-03,
     /// 4.12.1 and 4.15.4).
-    fn reconcile(object: &ObjectRef, policy_type: PolicyType) -> Result<Option<Policy>, Conflict> {
+    fn reconcile(object: &ObjectRef, policy_type: PolicyType) -> Result<Reconciled, Conflict> {
         let client = if object.has_binding_policies() { object.client_policy(policy_type) } else { None };
         match (client, object.exposed_policy(policy_type)?) {
             (Some(client), Some(_)) => Err(conflict(
                 "both the client and the reference of the object have a policy of this type",
                 vec![client],
             )),
-            (client, exposed) => Ok(client.or(exposed)),
+            (Some(client), None) => Ok(Reconciled { effective: Some(client.clone()), client: Some(client) }),
+            (None, exposed) => Ok(Reconciled { effective: exposed, client: None }),
         }
+    }
+
+    /// The context with these policies, for requests to an object.
+    fn policies_context(
+        object: &ObjectRef,
+        policies: &SentPolicies,
+    ) -> Result<Option<Arc<ServiceContext>>, SystemException> {
+        if policies.is_empty() {
+            return Ok(None);
+        }
+        let Some(Routes { contexts, .. }) = object.binding_state(Routes::default) else {
+            return policies.encode().map(Some); // for a route, which interceptors see
+        };
+        let mut contexts = contexts.lock();
+        if let Some((_, context)) = contexts.iter().find(|(other, _)| other == policies) {
+            return Ok(Some(Arc::clone(context)));
+        }
+        let context = policies.encode()?;
+        if contexts.len() >= MAX_CONTEXTS {
+            contexts.remove(0);
+        }
+        contexts.push((policies.clone(), Arc::clone(&context)));
+        Ok(Some(context))
     }
 
     /// The policies in force for a call by this thread.
@@ -207,7 +248,12 @@ impl RtClient {
             key.is_private = object.client_policy(PrivateConnectionPolicy::POLICY_TYPE).is_some();
         }
         let protocols = Self::reconcile(object, ClientProtocolPolicy::POLICY_TYPE)?;
-        key.protocols = protocols.and_then(|policy| policy.value().cloned());
+        let banded = Self::reconcile(object, PriorityBandedConnectionPolicy::POLICY_TYPE)?;
+        let sent = SentPolicies { bands: banded.client, protocols: protocols.client };
+        let policies = Self::policies_context(object, &sent)?;
+        let is_propagated = |model: PriorityModelPolicy| model.model == PriorityModel::ClientPropagated;
+        let propagated = exposed_model.clone().filter(|_| model.is_some_and(is_propagated));
+        key.protocols = protocols.effective.and_then(|policy| policy.value().cloned());
         let selection = |band: Option<PriorityBand>, bands: &[PriorityBand], banded: Option<&Policy>| {
             let priority = match (band, model) {
                 (Some(band), _) => Some(band.high()),
@@ -223,9 +269,11 @@ impl RtClient {
                 .map(|policy| policy.server_priority)
                 .or(caller)
                 .map_or(0, |priority| priority.get().unsigned_abs());
-            Ok(Selection { key, caller: caller.map(Priority::get), urgency, bands, banded })
+            let caller = CallerState { number: caller.map(Priority::get), policies: policies.clone() };
+            let (sent, propagated) = (sent.clone(), propagated.clone());
+            Ok(Selection { key, caller, urgency, bands, banded, sent, propagated })
         };
-        let Some(policy) = Self::reconcile(object, PriorityBandedConnectionPolicy::POLICY_TYPE)? else {
+        let Some(policy) = banded.effective else {
             return selection(None, &[], None);
         };
         let Some(bands) = policy.value::<PriorityBandedConnectionPolicy>() else {
@@ -281,14 +329,61 @@ impl RtClient {
         let Some(band) = key.band else { return Ok(route) };
         match route.call_implicit(BIND_PRIORITY_BAND, &[contexts::encode_priority_range(band)]) {
             // The server does not know bands: the connection is of use to the client all the same.
-            Err(exception)
-                if matches!(exception.kind(), SystemExceptionKind::BadOperation | SystemExceptionKind::NoImplement) =>
-            {
+            Err(exception) if is_unknown_operation(&exception) => {
                 tracing::debug!(%exception, "the server does not bind connections to priority bands");
                 Ok(route)
             }
             bound => bound.map(|()| route),
         }
+    }
+}
+
+/// The greatest number of contexts with policies that a reference keeps.
+const MAX_CONTEXTS: usize = 8;
+
+/// A policy of the client and the one in the reference, of which there is at most one.
+struct Reconciled {
+    /// The policy in force.
+    effective: Option<Policy>,
+    /// The same, if it is the client's.
+    client: Option<Policy>,
+}
+
+/// The policies of the client that its requests carry (INVOCATION_POLICIES): those that servers may have as well.
+#[derive(Clone, Debug, Default)]
+struct SentPolicies {
+    bands: Option<Policy>,
+    protocols: Option<Policy>,
+}
+
+impl SentPolicies {
+    fn bands(&self) -> Option<&PriorityBandedConnectionPolicy> {
+        self.bands.as_ref().and_then(Policy::value)
+    }
+
+    fn protocols(&self) -> Option<&ClientProtocolPolicy> {
+        self.protocols.as_ref().and_then(Policy::value)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bands.is_none() && self.protocols.is_none()
+    }
+
+    fn encode(&self) -> Result<Arc<ServiceContext>, SystemException> {
+        let bands = self.bands().cloned().map(PropagatedPolicy::PriorityBands);
+        let protocols = self.protocols().cloned().map(PropagatedPolicy::ClientProtocols);
+        let policies: Vec<_> = bands.into_iter().chain(protocols).collect();
+        contexts::encode_invocation_policies(&policies).map(Arc::new).map_err(|error| {
+            SystemException::marshal(0, CompletionStatus::No)
+                .with_detail("the policies of the client cannot be encoded")
+                .with_source(error)
+        })
+    }
+}
+
+impl PartialEq for SentPolicies {
+    fn eq(&self, other: &Self) -> bool {
+        self.bands() == other.bands() && self.protocols() == other.protocols()
     }
 }
 
@@ -307,6 +402,11 @@ fn group_protocols(of_orb: SocketSettings, key: &RouteKey) -> Option<Vec<GroupPr
         protocol.schemes().iter().map(move |scheme| GroupProtocol { scheme, sockets })
     });
     Some(with_sockets.collect())
+}
+
+/// Whether a server has refused an implicit operation because it does not know that.
+fn is_unknown_operation(exception: &SystemException) -> bool {
+    matches!(exception.kind(), SystemExceptionKind::BadOperation | SystemExceptionKind::NoImplement)
 }
 
 /// The implicit operation that binds a connection to a band of priorities. It has no arguments and no results.
@@ -350,7 +450,9 @@ impl BindingPolicies for RtClient {
             PriorityModelPolicy::POLICY_TYPE => object.exposed_policy(policy_type),
             PrivateConnectionPolicy::POLICY_TYPE => Ok(object.client_policy(policy_type)),
             ClientProtocolPolicy::POLICY_TYPE | PriorityBandedConnectionPolicy::POLICY_TYPE => {
-                Self::reconcile(object, policy_type).map_err(|conflict| conflict.exception)
+                Self::reconcile(object, policy_type)
+                    .map(|reconciled| reconciled.effective)
+                    .map_err(|conflict| conflict.exception)
             }
             _ => Ok(None),
         }
@@ -364,23 +466,29 @@ impl BindingPolicies for RtClient {
 
     fn set_contexts(
         &self,
-        caller: CallerState,
+        caller: &CallerState,
         exposed: Option<&dyn ExposedPolicies>,
         contexts: &mut Vec<ServiceContext>,
     ) -> Result<(), SystemException> {
         let model = exposed.map(|exposed| exposed.policy(PriorityModelPolicy::POLICY_TYPE)).transpose()?.flatten();
-        match model.as_ref().and_then(Policy::value) {
+        let priority = match model.as_ref().and_then(Policy::value) {
             Some(PriorityModelPolicy { model: PriorityModel::ClientPropagated, .. }) => {
-                let priority = match caller.and_then(Priority::from_number) {
+                Some(match caller.number.and_then(Priority::from_number) {
                     Some(priority) => priority,
                     None => self.scheduling.implied_priority()?,
-                };
-                contexts.truncate(1);
-                let mut context = contexts.pop().unwrap_or(ServiceContext { id: RT_CORBA_PRIORITY, data: Vec::new() });
-                contexts::write_priority(priority, &mut context.data);
-                contexts.push(ServiceContext { id: RT_CORBA_PRIORITY, ..context });
+                })
             }
-            _ => contexts.clear(),
+            _ => None,
+        };
+        let count = usize::from(priority.is_some()) + usize::from(caller.policies.is_some());
+        contexts.resize_with(count, || ServiceContext { id: RT_CORBA_PRIORITY, data: Vec::new() });
+        if let (Some(priority), [context, ..]) = (priority, &mut **contexts) {
+            context.id = RT_CORBA_PRIORITY;
+            contexts::write_priority(priority, &mut context.data);
+        }
+        if let (Some(policies), [.., context]) = (&caller.policies, &mut **contexts) {
+            context.id = policies.id;
+            context.data.clone_from(&policies.data);
         }
         Ok(())
     }
@@ -388,11 +496,11 @@ impl BindingPolicies for RtClient {
     fn validate(&self, object: &ObjectRef) -> Result<(bool, Vec<Policy>), SystemException> {
         // The policies that the reference names first, and then those of the place that the object is forwarded to.
         let mut bound = None;
-        loop {
+        let decided_by_server = loop {
             let selection = match self.select(bound.as_ref().unwrap_or(object)) {
                 Err(Conflict { exception, policies }) if policies.is_empty() => return Err(exception),
                 Err(Conflict { policies, .. }) => return Ok((false, policies)),
-                Ok(_) if bound.is_some() => break,
+                Ok(selection) if bound.is_some() => break selection.decided_by_server(),
                 Ok(selection) => selection,
             };
             if let Some(protocols) = &selection.key.protocols
@@ -409,7 +517,15 @@ impl BindingPolicies for RtClient {
                 }
                 Err(exception) => return Err(exception),
             }
+        };
+        if decided_by_server.is_empty() {
+            return Ok((true, Vec::new()));
         }
-        Ok((true, Vec::new()))
+        // The server may have other policies than the reference names. Only a request carries those of the client.
+        match object.non_existent() {
+            Err(exception) if exception.kind() == SystemExceptionKind::InvPolicy => Ok((false, decided_by_server)),
+            Err(exception) if !is_unknown_operation(&exception) => Err(exception),
+            _ => Ok((true, Vec::new())),
+        }
     }
 }

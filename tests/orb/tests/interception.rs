@@ -10,6 +10,7 @@ mod ior_interceptors;
 mod metrics;
 mod metrics_endpoint;
 mod real_time;
+mod real_time_policies;
 mod real_time_servers;
 mod server_interceptors;
 mod statistics;

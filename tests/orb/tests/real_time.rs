@@ -41,16 +41,16 @@ use spandrel_orb_tests::{
 const ADD: SetOverrideType = SetOverrideType::AddOverride;
 
 /// Threads keep their native priorities: these tests need no rights.
-fn scheduling() -> Scheduling {
+pub(super) fn scheduling() -> Scheduling {
     Scheduling::new(SchedulingClass::Unchanged, Arc::new(LinearMapping))
 }
 
-fn client() -> Orb {
+pub(super) fn client() -> Orb {
     Orb::builder().binding_policies(RtClient::new(&scheduling())).build().unwrap()
 }
 
 /// Runs `call` in a thread of its own, with this priority.
-fn at_priority<R: Send>(priority: i16, call: impl FnOnce() -> R + Send) -> R {
+pub(super) fn at_priority<R: Send>(priority: i16, call: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             RtCurrent::new(scheduling()).set_the_priority(priority).unwrap();
@@ -60,20 +60,20 @@ fn at_priority<R: Send>(priority: i16, call: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-fn model(model: PriorityModel, server_priority: i16) -> PropagatedPolicy {
+pub(super) fn model(model: PriorityModel, server_priority: i16) -> PropagatedPolicy {
     PropagatedPolicy::PriorityModel(PriorityModelPolicy {
         model,
         server_priority: Priority::new(server_priority).unwrap(),
     })
 }
 
-fn bands(ranges: &[(i16, i16)]) -> PriorityBandedConnectionPolicy {
+pub(super) fn bands(ranges: &[(i16, i16)]) -> PriorityBandedConnectionPolicy {
     let bands = ranges.iter().map(|(low, high)| PriorityBand::new(*low, *high).unwrap());
     PriorityBandedConnectionPolicy::new(bands.collect()).unwrap()
 }
 
 /// A reference with these policies.
-fn with_policies(port: u16, policies: &[PropagatedPolicy]) -> Ior {
+pub(super) fn with_policies(port: u16, policies: &[PropagatedPolicy]) -> Ior {
     let mut ior = ior_at(port, GiopVersion::V1_2, "key");
     let mut profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
     profile.components.push(contexts::encode_policies(policies).unwrap());
@@ -81,11 +81,12 @@ fn with_policies(port: u16, policies: &[PropagatedPolicy]) -> Ior {
     ior
 }
 
-/// Answers each request with 7, and locates the object here.
-fn answer(request: &ReceivedRequest) -> Option<Vec<u8>> {
-    Some(match request.operation.is_empty() {
-        true => request.located(LocateStatus::ObjectHere, |_| {}),
-        false => request.reply(ReplyStatus::NoException, |out| out.i32(7)),
+/// Answers each request with 7; the object exists, and is here.
+pub(super) fn answer(request: &ReceivedRequest) -> Option<Vec<u8>> {
+    Some(match &*request.operation {
+        "" => request.located(LocateStatus::ObjectHere, |_| {}),
+        "_non_existent" => request.reply(ReplyStatus::NoException, |out| out.bool(false)),
+        _ => request.reply(ReplyStatus::NoException, |out| out.i32(7)),
     })
 }
 
@@ -104,7 +105,7 @@ fn octets(priority: i16) -> Option<Vec<u8>> {
     Some(vec![u8::from(ByteOrder::NATIVE == ByteOrder::Little), 0, first, second])
 }
 
-fn target(orb: &Orb, ior: &Ior) -> Target {
+pub(super) fn target(orb: &Orb, ior: &Ior) -> Target {
     Target::unchecked_narrow(&orb.reference(ior.clone()))
 }
 
@@ -224,7 +225,7 @@ fn malformed_policies_make_a_reference_unusable() {
     assert!(exception.to_string().contains("the policies in the reference cannot be read"), "{exception}");
 }
 
-fn types(policies: &[Policy]) -> Vec<u32> {
+pub(super) fn types(policies: &[Policy]) -> Vec<u32> {
     policies.iter().map(Policy::policy_type).collect()
 }
 
@@ -282,7 +283,7 @@ fn client_policies_have_three_levels() {
 
 /// INV_POLICY with the standard's minor code 1, COMPLETED_NO.
 #[track_caller]
-fn assert_conflict(exception: &SystemException) {
+pub(super) fn assert_conflict(exception: &SystemException) {
     let expected = (SystemExceptionKind::InvPolicy, CompletionStatus::No);
     assert_eq!((kind_and_completion(exception), exception.minor()), (expected, minor::POLICY_CONFLICT), "{exception}");
 }
@@ -454,7 +455,7 @@ fn the_servers_priority_selects_the_band_of_a_server_declared_object() {
     let banded = target.with_policy(bands(&BANDS)).unwrap();
     assert!(banded.as_object().validate_connection().unwrap().0);
     at_priority(5, || assert_eq!(banded.add(3, 4), Ok(7)));
-    let expected = ["", "_bind_priority_band", "add"].map(|operation| (0, operation.to_owned()));
+    let expected = ["", "_bind_priority_band", "_non_existent", "add"].map(|operation| (0, operation.to_owned()));
     assert_eq!(connections(&arrivals), expected);
 }
 
@@ -473,11 +474,13 @@ fn explicit_binding_opens_and_binds_a_connection_for_each_band() {
     };
     let requests = std::mem::take(&mut arrivals.lock().unwrap().requests);
     let bind = "_bind_priority_band".to_owned();
-    let expected: [Arrival; 4] = [
+    // The last one asks whether the server accepts the priority and the bands.
+    let expected: [Arrival; 5] = [
         (0, String::new(), vec![]),
         (0, bind.clone(), range(10, 99)),
         (1, String::new(), vec![]),
         (1, bind, range(0, 9)),
+        (0, "_non_existent".to_owned(), vec![(contexts::RT_CORBA_PRIORITY, octets(50).unwrap())]),
     ];
     assert_eq!(requests, expected);
     at_priority(5, || assert_eq!(banded.add(3, 4), Ok(7)));
@@ -646,7 +649,7 @@ fn recording_client() -> (Orb, Arc<Mutex<Vec<Opened>>>) {
     (builder.binding_policies(client).build().unwrap(), opened)
 }
 
-fn protocols(list: &[(u32, Option<TransportProperties>)]) -> ClientProtocolPolicy {
+pub(super) fn protocols(list: &[(u32, Option<TransportProperties>)]) -> ClientProtocolPolicy {
     let protocol = |(protocol_type, transport): &(u32, Option<TransportProperties>)| rt::protocols::Protocol {
         protocol_type: *protocol_type,
         transport: transport.clone(),

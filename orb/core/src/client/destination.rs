@@ -23,7 +23,7 @@ use crate::{
         request_cache::RequestCache,
         transport::ClientProtocol,
     },
-    policy::{DeadlineContext, ExposedPolicies, ReadPolicies, cached_context, deadline_contexts, remaining_tail},
+    policy::{DeadlineContext, ExposedPolicies, ReadPolicies, cached_context, remaining_tail, with_deadline_contexts},
 };
 
 /// The ORB's settings for the encoding of requests.
@@ -234,8 +234,8 @@ impl Destination {
         if let Some(header) = cache.and_then(|cache| cache.header(&self.template, operation, always)) {
             return header.begin_with_tail(out, request_id, response, &remaining_tail(deadline, expects_reply));
         }
-        let timed_contexts = deadline_contexts(deadline, expects_reply, sends_remaining, sends_absolute);
-        self.template.begin(out, request_id, response, operation, &[contexts, &timed_contexts].concat())
+        let all = with_deadline_contexts(contexts, deadline, expects_reply, sends_remaining, sends_absolute);
+        self.template.begin(out, request_id, response, operation, &all)
     }
 
     fn operation_context(&self, operation: &str) -> Option<ServiceContext> {

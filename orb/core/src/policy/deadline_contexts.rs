@@ -76,16 +76,20 @@ pub(crate) fn remaining_tail(deadline: &Deadline, expects_reply: bool) -> [u8; T
     end
 }
 
-/// The contexts of a request with this deadline, in the enabled forms.
-pub(crate) fn deadline_contexts(
+/// Adds the contexts of a request with this deadline, in the enabled forms, to its other `contexts`. A request has one
+/// context with policies: the deadline joins those that are there.
+pub(crate) fn with_deadline_contexts(
+    contexts: &[ServiceContext],
     deadline: &Deadline,
     expects_reply: bool,
     sends_remaining: bool,
     sends_absolute: bool,
 ) -> Vec<ServiceContext> {
-    let mut contexts = Vec::new();
+    let mut contexts = contexts.to_vec();
     if sends_absolute {
-        contexts.extend(absolute(deadline, expects_reply));
+        let policies = contexts.iter().position(|context| context.id == INVOCATION_POLICIES);
+        let policies = policies.map(|index| contexts.remove(index));
+        contexts.extend(absolute(deadline, expects_reply, policies.as_ref()).or(policies));
     }
     if sends_remaining {
         let data = [&PREFIX[..], &remaining_tail(deadline, expects_reply)].concat();
@@ -94,7 +98,7 @@ pub(crate) fn deadline_contexts(
     contexts
 }
 
-fn absolute(deadline: &Deadline, expects_reply: bool) -> Option<ServiceContext> {
+fn absolute(deadline: &Deadline, expects_reply: bool, policies: Option<&ServiceContext>) -> Option<ServiceContext> {
     let now = SystemTime::now();
     let limits = [
         (time_limits::REQUEST_END_TIME, deadline.left_for_delivery()),
@@ -105,9 +109,21 @@ fn absolute(deadline: &Deadline, expects_reply: bool) -> Option<ServiceContext> 
     if ends.is_empty() {
         return None;
     }
+    let mut others = Vec::new();
+    if let Some(policies) = policies {
+        let mut input = Decoder::of_encapsulation(&policies.data, wire()).ok()?;
+        for _ in 0..input.sequence_len(8).ok()? {
+            others.push((input.u32().ok()?, input.octet_sequence().ok()?));
+        }
+    }
     let mut out = Encoder::new(wire());
     out.u8(0);
-    out.u32(u32::try_from(ends.len()).ok()?);
+    out.len(others.len() + ends.len()).ok()?;
+    for (policy_type, value) in others {
+        out.u32(policy_type);
+        out.len(value.len()).ok()?;
+        out.octets(value);
+    }
     for (policy_type, end) in &ends {
         let mut value = Encoder::new(wire());
         value.u8(0);

@@ -36,7 +36,7 @@ pub(crate) mod thread_flags;
 pub(crate) mod time_limits;
 
 pub use deadline_contexts::DeadlineContext;
-pub(crate) use deadline_contexts::{cached_context, deadline_contexts, remaining_tail};
+pub(crate) use deadline_contexts::{cached_context, remaining_tail, with_deadline_contexts};
 pub use exposed_policies::ExposedPolicies;
 pub(crate) use exposed_policies::ReadPolicies;
 pub(crate) use orb_policies::{OrbPolicies, is_own_policy};

@@ -126,9 +126,10 @@ impl LaneExecutor {
     /// MARSHAL without the context of the band; INV_POLICY if its lowest priority is below all lanes, or the endpoint is
     /// that of a lane which does not serve all of it.
     fn bind_priority_band(&self, request: &RequestToPlace<'_>) -> Result<(), SystemException> {
-        let malformed = |text: String| SystemException::marshal(0, CompletionStatus::No).with_detail(text);
-        let band = contexts::find_priority_range(request.contexts).map_err(|error| malformed(error.to_string()))?;
-        let band = band.ok_or_else(|| malformed("the RTCorbaPriorityRange context is missing".to_owned()))?;
+        let band = contexts::find_priority_range(request.contexts).map_err(malformed)?;
+        let band = band.ok_or_else(|| {
+            SystemException::marshal(0, CompletionStatus::No).with_detail("the RTCorbaPriorityRange context is missing")
+        })?;
         if !self.pool()?.serves(band.low()) {
             return Err(RefusalReason::NoLane.exception());
         }
@@ -151,23 +152,48 @@ impl LaneExecutor {
         self.declared.read().get(object_id).map_or(policy.server_priority, |declared| declared.priority)
     }
 
+    /// The priority of a request, before the inbound transform.
     fn priority(&self, request: &RequestToPlace<'_>) -> Result<Priority, SystemException> {
-        let priority = match self.model {
+        Ok(match self.model {
             None => self.idle_priority,
             Some(policy) if policy.model == PriorityModel::ServerDeclared => {
                 self.declared_priority(request.object_id, policy)
             }
             Some(policy) => {
-                let sent = contexts::find_priority(request.contexts).map_err(|error| {
-                    SystemException::marshal(0, CompletionStatus::No)
-                        .with_detail(|| error.to_string())
-                        .with_source(error)
-                })?;
+                let sent = contexts::find_priority(request.contexts).map_err(malformed)?;
                 let of_caller = || if request.is_collocated { current::present() } else { None };
                 sent.or_else(of_caller).unwrap_or(policy.server_priority)
             }
-        };
-        self.inbound(priority, request.object_id)
+        })
+    }
+
+    /// Refuses a request whose client has policies that contradict those of the adapter. Its reference may name others: it
+    /// may be older than the adapter, or an address alone.
+    ///
+    /// # Errors
+    /// INV_POLICY for bands or protocols of both, and for a priority in none of the client's bands; MARSHAL for policies that
+    /// cannot be read.
+    fn check_client_policies(&self, request: &RequestToPlace<'_>, priority: Priority) -> Result<(), SystemException> {
+        if request.contexts.find(contexts::INVOCATION_POLICIES).is_none() {
+            return Ok(());
+        }
+        let policies = contexts::find_invocation_policies(request.contexts).map_err(malformed)?;
+        policies.into_iter().flatten().try_for_each(|policy| {
+            let text = match policy {
+                PropagatedPolicy::PriorityBands(_) if self.bands.is_some() => {
+                    "both the client and the adapter have priority bands"
+                }
+                PropagatedPolicy::PriorityBands(bands) if bands.band_of(priority).is_none() => {
+                    "no priority band of the client has the priority of the request"
+                }
+                PropagatedPolicy::ClientProtocols(_) if self.protocols.is_some() => {
+                    "both the client and the adapter have a client protocol policy"
+                }
+                _ => return Ok(()),
+            };
+            Err(SystemException::inv_policy(minor::POLICY_CONFLICT, CompletionStatus::No)
+                .with_public_detail(|| text.to_owned()))
+        })
     }
 
     /// The priority after the inbound transform.
@@ -186,7 +212,9 @@ impl RequestExecutor for LaneExecutor {
         if request.operation == BIND_PRIORITY_BAND {
             return self.bind_priority_band(request).map(|()| Placement::Acknowledge);
         }
-        let priority = self.priority(request)?;
+        let sent = self.priority(request)?;
+        self.check_client_policies(request, sent)?;
+        let priority = self.inbound(sent, request.object_id)?;
         self.check_endpoint(request, priority)?;
         if request.is_collocated && self.pool()?.runs_here(priority) {
             return Ok(Placement::Here(Box::new(PriorityScope::enter(priority))));
@@ -254,6 +282,11 @@ impl RequestExecutor for LaneExecutor {
         }
         contexts::encode_policies(&policies).into_iter().collect()
     }
+}
+
+/// MARSHAL for contexts that cannot be read.
+fn malformed(error: contexts::DecodeError) -> SystemException {
+    SystemException::marshal(0, CompletionStatus::No).with_detail(|| error.to_string()).with_source(error)
 }
 
 impl fmt::Debug for LaneExecutor {

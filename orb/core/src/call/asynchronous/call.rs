@@ -117,13 +117,13 @@ impl Call {
             diagnostics.is_observed().then(|| ObservedCall::begin(diagnostics, object.interface_label(), &operation))
         };
         let response_request = (response, response != ResponseFlags::TWO_WAY);
+        let urgency = bound.as_ref().map_or(0, |(_, urgency)| *urgency);
         let points = object.orb().has_client_interceptors();
         let points = points.then(|| {
             let points = ClientPoints::new(object, response_request, true);
             Box::new(if let Some((caller, _)) = bound { points.bound(caller) } else { points })
         });
         let (object, deadline, state) = (object.clone(), call_policies.deadline, Mutex::default());
-        let urgency = bound.map_or(0, |(_, urgency)| urgency);
         let call =
             Arc::new(Self { object, operation, response, arguments, deadline, urgency, reply_start, observed, state });
         let weak = Arc::downgrade(&call) as Weak<dyn TimedCall>;

@@ -115,7 +115,7 @@ impl AttemptPoints for BoundPoints {
         let object = invocation.object;
         if let Some(binding) = object.orb().binding_policies() {
             let destination = &object.destinations(forward)?[index];
-            binding.set_contexts(self.caller, destination.policies.as_deref(), &mut self.contexts)?;
+            binding.set_contexts(&self.caller, destination.policies.as_deref(), &mut self.contexts)?;
         }
         Ok(true)
     }
@@ -198,7 +198,7 @@ impl ClientPoints {
             None => OutgoingContexts::of_thread(object),
         };
         self.has_begun = true;
-        if let (Some(caller), Some(binding)) = (self.caller, object.orb().binding_policies()) {
+        if let (Some(caller), Some(binding)) = (&self.caller, object.orb().binding_policies()) {
             let destination = &object.destinations(forward)?[index];
             let mut contexts = Vec::new();
             binding.set_contexts(caller, destination.policies.as_deref(), &mut contexts)?;

@@ -50,7 +50,7 @@ pub trait BindingPolicies: Send + Sync + std::fmt::Debug + 'static {
     /// The exception with which the call ends, COMPLETED_NO.
     fn set_contexts(
         &self,
-        caller: CallerState,
+        caller: &CallerState,
         exposed: Option<&dyn ExposedPolicies>,
         contexts: &mut Vec<ServiceContext>,
     ) -> Result<(), SystemException>;
@@ -63,8 +63,14 @@ pub trait BindingPolicies: Send + Sync + std::fmt::Debug + 'static {
     fn validate(&self, object: &ObjectRef) -> Result<(bool, Vec<Policy>), SystemException>;
 }
 
-/// A record about the calling thread, with a meaning to its [`BindingPolicies`] alone.
-pub type CallerState = Option<i16>;
+/// A record about the calling thread and its policies, with a meaning to its [`BindingPolicies`] alone.
+#[derive(Clone, Debug, Default)]
+pub struct CallerState {
+    /// A number of the thread, such as its priority.
+    pub number: Option<i16>,
+    /// The context with the policies of the client that concern servers.
+    pub policies: Option<Arc<ServiceContext>>,
+}
 
 /// The binding of one call.
 #[derive(Clone, Debug, Default)]
