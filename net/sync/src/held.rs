@@ -11,26 +11,60 @@
 pub(crate) struct HeldLock {
     #[cfg(all(debug_assertions, not(shuttle)))]
     counts: bool,
+    /// The recording of its hold.
+    #[cfg(all(debug_assertions, not(shuttle)))]
+    hold: Option<counting::Hold>,
 }
 
 #[cfg(all(debug_assertions, not(shuttle)))]
 mod counting {
     use std::{
         cell::RefCell,
-        collections::BTreeSet,
+        collections::BTreeMap,
         panic::Location,
         sync::{
             Mutex, PoisonError,
             atomic::{AtomicBool, Ordering},
         },
+        time::Duration,
     };
 
     use super::HeldLock;
 
     static IS_CHECKED: AtomicBool = AtomicBool::new(false);
     static IS_RECORDING: AtomicBool = AtomicBool::new(false);
-    /// The prefix of the names of threads whose locks are recorded, and the files that have locked.
-    static RECORDED: Mutex<(&str, BTreeSet<&'static str>)> = Mutex::new(("", BTreeSet::new()));
+    /// The prefix of the names of threads whose locks are recorded, and the locks of all threads by source file.
+    static RECORDED: Mutex<(&str, BTreeMap<&'static str, RecordedLocks>)> = Mutex::new(("", BTreeMap::new()));
+
+    /// The locks that a source file takes.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct RecordedLocks {
+        /// Whether all of them inherit priorities.
+        pub inherit_priorities: bool,
+        /// The most processor time in which a thread, of any name, has held one of them. Waits and preemption are not
+        /// part of it.
+        pub longest_hold: Duration,
+        /// Whether a thread with the recorded prefix has taken one.
+        is_of_threads: bool,
+    }
+
+    /// The beginning of a lock's hold.
+    #[derive(Debug)]
+    pub(super) struct Hold {
+        file: &'static str,
+        inherits: bool,
+        start: Duration,
+    }
+
+    /// The processor time of this thread.
+    fn processor_time() -> Duration {
+        #[cfg(unix)]
+        {
+            Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap_or_default()
+        }
+        #[cfg(not(unix))]
+        Duration::ZERO
+    }
 
     std::thread_local! {
         /// The source locations at which this thread took the locks that it holds.
@@ -40,23 +74,34 @@ mod counting {
     impl HeldLock {
         #[track_caller]
         pub(crate) fn new() -> Self {
-            let place = Location::caller();
-            if IS_RECORDING.load(Ordering::Relaxed) {
-                record(place.file());
-            }
+            Self::taken_at(Location::caller(), false)
+        }
+
+        /// For a lock whose holder has the priority of the threads that wait for it.
+        #[track_caller]
+        pub(crate) fn inheriting() -> Self {
+            Self::taken_at(Location::caller(), true)
+        }
+
+        fn taken_at(place: &'static Location<'static>, inherits: bool) -> Self {
             // A thread that is about to end has no such list any more.
             let _ = LOCK_SITES.try_with(|sites| sites.borrow_mut().push(place));
-            Self { counts: true }
+            let is_recording = IS_RECORDING.load(Ordering::Relaxed);
+            let hold = is_recording.then(|| Hold { file: place.file(), inherits, start: processor_time() });
+            Self { counts: true, hold }
         }
 
         /// For a lock that no other thread waits for.
         pub(crate) fn uncounted() -> Self {
-            Self { counts: false }
+            Self { counts: false, hold: None }
         }
     }
 
     impl Drop for HeldLock {
         fn drop(&mut self) {
+            if let Some(hold) = self.hold.take() {
+                record(&hold);
+            }
             if self.counts {
                 // Any entry keeps the count right; the last is the likeliest.
                 let _ = LOCK_SITES.try_with(|sites| sites.borrow_mut().pop());
@@ -65,26 +110,32 @@ mod counting {
     }
 
     #[cold]
-    fn record(file: &'static str) {
+    fn record(hold: &Hold) {
+        let held = processor_time().saturating_sub(hold.start);
         let thread = std::thread::current();
         let mut recorded = RECORDED.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.name().is_some_and(|name| name.starts_with(recorded.0)) {
-            recorded.1.insert(file);
-        }
+        let is_of_threads = thread.name().is_some_and(|name| name.starts_with(recorded.0));
+        let first = || RecordedLocks { inherit_priorities: true, ..RecordedLocks::default() };
+        let locks = recorded.1.entry(hold.file).or_insert_with(first);
+        locks.inherit_priorities &= hold.inherits;
+        locks.longest_hold = locks.longest_hold.max(held);
+        locks.is_of_threads |= is_of_threads;
     }
 
-    /// From now on records the source files in which threads with this prefix of their name take locks, for tests that
-    /// list the locks of a path. Debug builds only.
-    pub fn record_files(threads: &'static str) {
-        *RECORDED.lock().unwrap_or_else(PoisonError::into_inner) = (threads, BTreeSet::new());
+    /// From now on records the source files in which threads with this prefix of their name take locks, and how long
+    /// all threads hold these, for tests that list the locks of a path. Debug builds only.
+    pub fn record_locks(threads: &'static str) {
+        *RECORDED.lock().unwrap_or_else(PoisonError::into_inner) = (threads, BTreeMap::new());
         IS_RECORDING.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the recording, and returns the files.
+    /// Ends the recording, and returns the locks by their source files.
     #[must_use]
-    pub fn recorded_files() -> BTreeSet<&'static str> {
+    pub fn recorded_locks() -> BTreeMap<&'static str, RecordedLocks> {
         IS_RECORDING.store(false, Ordering::Relaxed);
-        std::mem::take(&mut RECORDED.lock().unwrap_or_else(PoisonError::into_inner).1)
+        let mut locks = std::mem::take(&mut RECORDED.lock().unwrap_or_else(PoisonError::into_inner).1);
+        locks.retain(|_, locks| locks.is_of_threads);
+        locks
     }
 
     /// From now on [`assert_none`] aborts the process if it finds a lock.
@@ -117,7 +168,7 @@ mod counting {
 }
 
 #[cfg(all(debug_assertions, not(shuttle)))]
-pub use counting::{assert_none, count, enable_checks, record_files, recorded_files};
+pub use counting::{RecordedLocks, assert_none, count, enable_checks, record_locks, recorded_locks};
 
 #[cfg(not(all(debug_assertions, not(shuttle))))]
 mod counting {
@@ -126,6 +177,11 @@ mod counting {
     impl HeldLock {
         #[inline(always)]
         pub(crate) fn new() -> Self {
+            Self {}
+        }
+
+        #[inline(always)]
+        pub(crate) fn inheriting() -> Self {
             Self {}
         }
 

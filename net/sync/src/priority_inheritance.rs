@@ -64,14 +64,14 @@ impl<T: ?Sized> PriorityInheritanceMutex<T> {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> PriorityInheritanceMutexGuard<'_, T> {
-        PriorityInheritanceMutexGuard(self.0.lock(), HeldLock::new())
+        PriorityInheritanceMutexGuard(self.0.lock(), HeldLock::inheriting())
     }
 
     /// Locks the mutex if it is unlocked now.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock(&self) -> Option<PriorityInheritanceMutexGuard<'_, T>> {
-        self.0.try_lock().map(|guard| PriorityInheritanceMutexGuard(guard, HeldLock::new()))
+        self.0.try_lock().map(|guard| PriorityInheritanceMutexGuard(guard, HeldLock::inheriting()))
     }
 
     /// Waits until the mutex is unlocked and locks it, for at most `timeout`. The holder inherits the caller's
@@ -81,7 +81,7 @@ impl<T: ?Sized> PriorityInheritanceMutex<T> {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock_for(&self, timeout: Duration) -> Option<PriorityInheritanceMutexGuard<'_, T>> {
-        self.0.try_lock_for(timeout).map(|guard| PriorityInheritanceMutexGuard(guard, HeldLock::new()))
+        self.0.try_lock_for(timeout).map(|guard| PriorityInheritanceMutexGuard(guard, HeldLock::inheriting()))
     }
 
     /// The value, without locking: `&mut self` shows that no other reference exists.

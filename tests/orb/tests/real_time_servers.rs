@@ -317,21 +317,28 @@ fn threads_of_an_orb_have_the_native_priority_of_the_thread_that_builds_it() {
     });
 }
 
-/// The files with the locks that threads of lanes take, as docs/real-time.md lists them.
+/// The files with the locks that threads of lanes take, as docs/real-time.md lists them, and whether these inherit
+/// priorities.
 #[cfg(debug_assertions)]
-const LOCKED_BY_LANES: [&str; 11] = [
-    "net/sync/src/mutex.rs",
-    "orb/core/src/call/cancellation/source.rs",
-    "orb/core/src/client/connection.rs",
-    "orb/core/src/client/peer.rs",
-    "orb/core/src/client/peer/lease.rs",
-    "orb/core/src/interception/server/flow.rs",
-    "orb/poa/src/objects/mod.rs",
-    "orb/rt/src/pool/mod.rs",
-    "orb/server/src/connection/link.rs",
-    "orb/server/src/connection/pending_requests.rs",
-    "orb/server/src/upcall/marshaled_reply.rs",
+const LOCKED_BY_LANES: [(&str, bool); 12] = [
+    ("net/sync/src/mutex.rs", false),
+    ("orb/core/src/call/cancellation/source.rs", false),
+    ("orb/core/src/client/connection.rs", false),
+    ("orb/core/src/client/peer.rs", false),
+    ("orb/core/src/client/peer/lease.rs", false),
+    ("orb/core/src/interception/server/flow.rs", false),
+    ("orb/poa/src/objects/mod.rs", false),
+    ("orb/rt/src/pool/mod.rs", true),
+    ("orb/server/src/connection/link.rs", false),
+    ("orb/server/src/connection/pending_requests.rs", false),
+    ("orb/server/src/upcall/marshaled_reply.rs", false),
+    ("orb/server/src/upcall/request_memory.rs", true),
 ];
+
+/// The most processor time of a hold of a lock that does not inherit priorities, in a build without optimisation. A system
+/// call that writes is a part of some.
+#[cfg(debug_assertions)]
+const LONGEST_HOLD: std::time::Duration = std::time::Duration::from_micros(500);
 
 #[test]
 #[cfg(debug_assertions)]
@@ -353,11 +360,23 @@ fn the_locks_that_a_lane_takes_are_listed() {
         let target: Target = client.string_to_object(&intermediary.reference).unwrap().unchecked_narrow();
         RtCurrent::new(scheduling()).set_the_priority(1_234).unwrap();
         assert_eq!(target.add(0, 0), Ok(1_234));
-        held::record_files("rt-lane-");
-        (0..50).for_each(|_| assert_eq!(target.add(0, 0), Ok(1_234)));
-        let recorded = held::recorded_files();
-        let unlisted: Vec<_> = recorded.iter().filter(|file| !LOCKED_BY_LANES.contains(file)).collect();
-        assert!(unlisted.is_empty(), "a lane takes locks that docs/real-time.md does not list: {unlisted:?}");
-        assert!(recorded.contains("orb/rt/src/pool/mod.rs"), "{recorded:?}");
+        // The least of several rounds' longest holds: interrupts count as the time of the thread that they stop.
+        let mut longest = std::collections::BTreeMap::new();
+        for _ in 0..8 {
+            held::record_locks("rt-lane-");
+            (0..50).for_each(|_| assert_eq!(target.add(0, 0), Ok(1_234)));
+            for (file, locks) in held::recorded_locks() {
+                let listed = LOCKED_BY_LANES.iter().find(|(listed, _)| *listed == file);
+                let Some((_, inherits)) = listed else {
+                    panic!("a lane takes locks that docs/real-time.md does not list: {file}");
+                };
+                assert_eq!(locks.inherit_priorities, *inherits, "{file}");
+                let known = longest.entry(file).or_insert(locks.longest_hold);
+                *known = locks.longest_hold.min(*known);
+            }
+        }
+        assert!(longest.contains_key("orb/rt/src/pool/mod.rs"), "{longest:?}");
+        println!("longest holds: {longest:?}");
+        assert!(longest.values().all(|hold| *hold <= LONGEST_HOLD), "{longest:?}");
     });
 }
