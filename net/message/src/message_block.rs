@@ -47,6 +47,9 @@ struct Next(Option<Box<MessageBlock>>);
 #[derive(Clone, Debug)]
 pub struct Links<'a>(Option<&'a MessageBlock>);
 
+/// The sizes of memory for copies that use it one after the other are multiples of this.
+const REUSED_STEP: usize = 512;
+
 impl MessageBlock {
     /// A copy of `data`, with `headroom` octets free before it for [`prepend`](Self::prepend).
     ///
@@ -60,6 +63,17 @@ impl MessageBlock {
     #[must_use]
     pub fn charged_copy(data: &[u8], account: &SharedAccount) -> Self {
         Self::range(Block::charged_copy(data, BlockCharge::beyond_limit(account, data.len())), 0, data.len())
+    }
+
+    /// A copy of `data` in the memory of `unused`, if that suffices and nothing else shares it. Otherwise the copy gets memory of
+    /// its own, of a rounded size, so that it suffices for the next one.
+    #[must_use]
+    pub fn copied_into(unused: Option<Self>, data: &[u8]) -> Self {
+        let suffices = |block: &Block| block.is_unique() && !block.is_charged() && block.capacity() >= data.len();
+        let unused = unused.map(|Self { block, .. }| block);
+        let mut block = unused.filter(suffices).unwrap_or_else(|| Block::new(data.len().next_multiple_of(REUSED_STEP)));
+        block.octets_mut()[..data.len()].copy_from_slice(data);
+        Self::range(block, 0, data.len())
     }
 
     /// Whether the memory is charged to an account.

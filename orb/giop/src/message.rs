@@ -71,6 +71,25 @@ impl Message {
         if self.octets.len() < LONG { self.clone().into_own_memory() } else { self.clone() }
     }
 
+    /// As [`kept`](Self::kept), in the memory of an unused block if that suffices. A long message needs none.
+    #[must_use]
+    pub fn kept_in(&self, unused: Option<MessageBlock>) -> Self {
+        if self.octets.len() >= LONG {
+            return self.clone();
+        }
+        Self {
+            header: self.header,
+            octets: MessageBlock::copied_into(unused, &self.octets),
+            joints: self.joints.clone(),
+        }
+    }
+
+    /// The memory of a [kept](Self::kept) message for another one, unless it arrived in it.
+    #[must_use]
+    pub fn reusable_block(&self) -> Option<MessageBlock> {
+        (self.octets.len() < LONG).then(|| self.octets.clone())
+    }
+
     /// A decoder that starts after the message header and aligns from the message's first octet.
     #[inline]
     #[must_use]

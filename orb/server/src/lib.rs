@@ -92,4 +92,5 @@ pub use upcall::deferred_reply::{DeferredOperations, DeferredReply, DeferringSke
 pub use upcall::executor::{
     EndpointNumber, HandedOverRequest, Placed, Placement, RequestExecutor, RequestToPlace, RunningRequest,
 };
+pub use upcall::request_memory::RequestMemory;
 pub use upcall::servant::{Servant, ServedAsyncBy, ServedBy};

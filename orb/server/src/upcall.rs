@@ -22,6 +22,7 @@ pub(crate) mod origin;
 pub(crate) mod prediction;
 pub(crate) mod received_request;
 pub(crate) mod reply;
+pub(crate) mod request_memory;
 pub(crate) mod servant;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -173,3 +173,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_copy_uses_memory_that_suffices_and_that_nothing_else_shares() {
+    let first = MessageBlock::copied_into(None, &[1; 100]);
+    let memory = first.as_ptr();
+    let shared = first.clone();
+    let second = MessageBlock::copied_into(Some(first), &[2; 10]);
+    assert_ne!(second.as_ptr(), memory, "the clone is unchanged");
+    assert_eq!((&*shared, &*second), (&[1; 100][..], &[2; 10][..]));
+    let third = MessageBlock::copied_into(Some(shared), &[3; 500]);
+    assert_eq!((third.as_ptr(), &*third), (memory, &[3; 500][..]), "sizes are rounded");
+    let longer = MessageBlock::copied_into(Some(third), &[4; 600]);
+    assert_eq!(&*longer, &[4; 600][..]);
+}

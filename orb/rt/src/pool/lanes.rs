@@ -187,6 +187,11 @@ impl<J> Lanes<J> {
         }
     }
 
+    /// The greatest number of requests that run or wait at the same time.
+    pub(super) fn max_requests(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.max_threads + self.max_requests).sum()
+    }
+
     pub(super) fn lane_count(&self) -> usize {
         self.lanes.len()
     }

@@ -225,6 +225,11 @@ impl<J: Job> ThreadPool<J> {
         self.shared.idle_priority
     }
 
+    /// The greatest number of requests that run or wait at the same time.
+    pub(crate) fn max_requests(&self) -> usize {
+        self.shared.lanes.lock().max_requests()
+    }
+
     /// The number of the endpoint that the lane of a priority may have; `None` if no lane serves it, or the pool has no
     /// lanes.
     pub(crate) fn endpoint_of(&self, priority: Priority) -> Option<EndpointNumber> {

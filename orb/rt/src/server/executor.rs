@@ -5,7 +5,9 @@ use std::fmt;
 
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-use spandrel_server::{EndpointNumber, HandedOverRequest, Placement, RequestExecutor, RequestToPlace, Servant};
+use spandrel_server::{
+    EndpointNumber, HandedOverRequest, Placement, RequestExecutor, RequestMemory, RequestToPlace, Servant,
+};
 use spandrel_sync::{Arc, RwLock, Weak};
 
 use crate::contexts::{self, PropagatedPolicy};
@@ -16,6 +18,9 @@ use crate::{Priority, RefusalReason, ThreadPool, Work, current};
 /// The implicit operation that binds a connection to a band of priorities. It has no arguments and no results.
 const BIND_PRIORITY_BAND: &str = "_bind_priority_band";
 
+/// The greatest number of requests of an adapter whose memory is reserved.
+const RESERVED_REQUESTS: usize = 256;
+
 /// Gives the requests of one adapter their priorities, and hands them to a pool.
 pub(super) struct LaneExecutor {
     /// The name of the adapter, for the reports of execution times.
@@ -24,6 +29,8 @@ pub(super) struct LaneExecutor {
     bands: Option<PriorityBandedConnectionPolicy>,
     /// The protocols by which clients connect, which references carry.
     protocols: Option<ClientProtocolPolicy>,
+    /// Memory of requests, as many as its pool may have at once, up to [`RESERVED_REQUESTS`].
+    memory: Arc<RequestMemory>,
     /// The pool belongs to the program: an adapter does not keep it.
     pool: Weak<ThreadPool<HandedOverRequest>>,
     /// The priority of requests without a priority model.
@@ -61,8 +68,9 @@ impl LaneExecutor {
         transform: TransformSlot,
     ) -> Self {
         let idle_priority = pool.idle_priority().unwrap_or(Priority::MIN);
+        let memory = RequestMemory::reserve(pool.max_requests().min(RESERVED_REQUESTS));
         let (pool, declared) = (Arc::downgrade(pool), RwLock::default());
-        Self { adapter: adapter.into(), model, bands, protocols, pool, idle_priority, transform, declared }
+        Self { adapter: adapter.into(), model, bands, protocols, memory, pool, idle_priority, transform, declared }
     }
 
     pub(super) fn model(&self) -> Option<PriorityModelPolicy> {
@@ -235,6 +243,10 @@ impl RequestExecutor for LaneExecutor {
         if let Err(refused) = pool.submit_when_room(work, |work| work.job.may_wait()) {
             refused.work.job.refuse(refused.reason.exception());
         }
+    }
+
+    fn request_memory(&self) -> Option<&Arc<RequestMemory>> {
+        Some(&self.memory)
     }
 
     fn runs_direct_calls(&self, object_id: &[u8]) -> bool {

@@ -1,6 +1,8 @@
 //! Adapters with priorities, end to end: the octets of clients over sockets, and callers in the same ORB.
 
 mod endpoints;
+#[cfg(target_os = "linux")]
+mod floods;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

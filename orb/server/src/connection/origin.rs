@@ -68,9 +68,18 @@ impl RequestOrigin for ServerConnection {
     }
 
     fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {
+        self.renew_cancellation_source(None, request_key, deadline)
+    }
+
+    fn renew_cancellation_source(
+        &self,
+        unused: Option<Arc<CancellationSource>>,
+        request_key: RequestKey,
+        deadline: Option<Instant>,
+    ) -> Arc<CancellationSource> {
         let create = || {
             let (peer, transport) = (self.link.from(), self.link.shared_transport());
-            CancellationSource::of_peer(peer, Some(transport), WeakOrb::of(&self.orb), deadline)
+            CancellationSource::renew_of_peer(unused, peer, Some(transport), WeakOrb::of(&self.orb), deadline)
         };
         let (cancellation, is_first) = self.pending.register_cancellation(request_key, create);
         if is_first && !request_key.is_one_way {

@@ -33,8 +33,6 @@ use spandrel_sync::{
     time::Instant,
 };
 
-use spandrel_transport::{DecodedMemory, ReceiveBudget};
-
 use super::{
     call::{Replied, ServerCall},
     interception,
@@ -42,6 +40,7 @@ use super::{
     origin::RequestOrigin,
     received_request::{DeferredSlot, ReceivedRequest, RequestContext, RequestFlow, RequestState},
     reply::{answer_exception, answer_marshaled, panicked},
+    request_memory::UnusedMemory,
 };
 use crate::{
     long_wait::{UnbegunRequest, UnbegunRequests},
@@ -77,8 +76,6 @@ pub struct DeferredCall {
 struct OwnedRequest {
     origin: Arc<dyn RequestOrigin>,
     message: Message,
-    /// The memory of the decoded arguments, if it is charged.
-    memory: Option<Arc<DecodedMemory<Arc<ReceiveBudget>>>>,
     /// The response that the client expected when the request was deferred.
     response: ResponseFlags,
     /// The request's record for interceptors.
@@ -94,18 +91,22 @@ impl ServerCall<'_> {
     /// TRANSIENT if too many requests of the connection are deferred (accepted connections:
     /// `-ORBMaxDeferredRequests`), or if a memory limit would be exceeded.
     pub fn defer(self) -> Result<(DeferredCall, Replied), SystemException> {
-        let deferred_slot = self.enter_deferred()?;
+        self.defer_in(&mut UnusedMemory::default())
+    }
+
+    /// As [`defer`](Self::defer), in the memory of a request that has ended.
+    pub(crate) fn defer_in(self, unused: &mut UnusedMemory) -> Result<(DeferredCall, Replied), SystemException> {
+        let deferred_slot = self.enter_deferred(unused)?;
         self.record_deferred();
         let origin = Arc::clone(&deferred_slot.origin);
         let kept_use = self.target().map(Target::keep_in_use);
         let (is_begun, ends_before_reply) =
             (kept_use.is_some(), kept_use.as_ref().is_some_and(|kept_use| kept_use.ends_before_reply()));
-        let (message, response, passes_on) = (self.message().kept(), self.response(), self.passes_on);
-        let limit = origin.wire(message.header.version).limits.decoded_memory(message.octets().len());
-        let memory = origin.account().map(|account| Arc::new(DecodedMemory::new(Arc::clone(account), limit)));
+        let message = self.message().kept_in(unused.octets.take());
+        let (response, passes_on) = (self.response(), self.passes_on);
         let (flow, observed) = (self.flow().cloned(), self.observed().cloned());
         let call = DeferredCall {
-            request: OwnedRequest { origin, message, memory, response, flow, observed, deferred_slot },
+            request: OwnedRequest { origin, message, response, flow, observed, deferred_slot },
             body: self.body(),
             is_over: AtomicBool::new(false),
             kept_use: Mutex::new(kept_use),
@@ -117,7 +118,7 @@ impl ServerCall<'_> {
     }
 
     /// Returns the entry that the request already has, or a new one.
-    fn enter_deferred(&self) -> Result<Arc<DeferredSlot>, SystemException> {
+    fn enter_deferred(&self, unused: &mut UnusedMemory) -> Result<Arc<DeferredSlot>, SystemException> {
         let is_one_way = !self.is_response_expected();
         // A one-way that was answered meanwhile gets a new entry, so that the end of the client does not
         // cancel it.
@@ -125,7 +126,7 @@ impl ServerCall<'_> {
         {
             return Ok(Arc::clone(deferred_slot));
         }
-        self.request().enter_deferred(is_one_way)
+        self.request().enter_deferred(is_one_way, unused)
     }
 
     /// Defers the call and starts a future that answers it.
@@ -230,7 +231,7 @@ impl OwnedRequest {
     /// A decoder of the request, whose values are charged while this exists.
     fn decoder(&self) -> Decoder<'_> {
         let decoder = self.origin.decoder(&self.message);
-        match &self.memory {
+        match &self.deferred_slot.memory {
             Some(memory) => memory.of(decoder),
             None => decoder,
         }
@@ -423,6 +424,15 @@ impl DeferredCall {
         let begun = if self.is_begun { CompletionStatus::Maybe } else { CompletionStatus::No };
         SystemException::timeout(minor::ROUND_TRIP_EXPIRED, begun)
             .with_detail("the deadline of the client passed before the servant had replied")
+    }
+
+    /// Ends the call, and returns its memory for another one, as far as nothing else refers to it.
+    pub(crate) fn into_memory(self) -> UnusedMemory {
+        let (octets, mut slot) = (self.request.message.reusable_block(), Arc::clone(&self.request.deferred_slot));
+        drop(self);
+        let cancellation = Arc::get_mut(&mut slot).and_then(DeferredSlot::leave);
+        let slot = cancellation.is_some().then_some(slot);
+        UnusedMemory { octets, cancellation, slot, work: None }
     }
 
     /// The address of the request's origin, which the request keeps alive.

@@ -32,7 +32,7 @@ use spandrel_cdr::Encode;
 use spandrel_giop::{CompletionStatus, ReplyStatus, ResponseFlags, SystemException, SystemExceptionKind, minor};
 use spandrel_orb::{
     SupportedInterfaces, Target,
-    internal::{OBJECT_ID, UpcallScope},
+    internal::{OBJECT_ID, UpcallScope, reuse::renew},
 };
 use spandrel_sync::{Arc, Mutex};
 
@@ -46,6 +46,7 @@ use super::{
     origin::NotifyingOrigin,
     received_request::RequestState,
     reply::{answer, answer_marshaled, panicked},
+    request_memory::{RequestMemory, UnusedMemory},
 };
 use crate::request_of_thread::Frame;
 use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant, Upcall};
@@ -322,34 +323,56 @@ fn serve_in_executor(
     let deadline = deadline.and_then(|deadline| deadline.answer.into_iter().chain(deadline.delivery).min());
     // A request that has waited for its adapter comes from another thread, or outside of a connection's upcall.
     let is_of_reader = Frame::current().is_some();
-    let (deferred, replied) = call.defer()?;
+    let memory = executor.request_memory();
+    let mut unused = memory.map(|memory| memory.take()).unwrap_or_default();
+    let (deferred, replied) = call.defer_in(&mut unused)?;
     let client = deferred.origin_address();
-    let work = Arc::new(DeferredWork { deferred, adapter: Arc::clone(adapter), is_of_reader });
+    let (adapter, memory) = (Arc::clone(adapter), memory.cloned());
+    let content = WorkContent { deferred, adapter, is_of_reader, memory };
+    let work = renew(unused.work.take(), DeferredWork(Some(content)));
     executor.submit(HandedOverRequest { level, octets, deadline, client, work });
     Ok(replied)
 }
 
 /// A deferred request that a thread of an executor runs.
-struct DeferredWork {
+#[derive(Default)]
+pub(crate) struct DeferredWork(Option<WorkContent>);
+
+struct WorkContent {
     deferred: DeferredCall,
     adapter: Arc<dyn ObjectAdapter>,
     /// Whether the thread that hands it over has read it from a connection.
     is_of_reader: bool,
+    /// Gets the memory of the request at its end.
+    memory: Option<Arc<RequestMemory>>,
+}
+
+impl DeferredWork {
+    fn content(&self) -> &WorkContent {
+        self.0.as_ref().expect("only the memory of a request outlives its content")
+    }
+
+    /// Ends the request, and leaves its memory to another one unless something else refers to it.
+    fn end(mut self: Arc<Self>) {
+        let content = Arc::get_mut(&mut self).and_then(|work| work.0.take());
+        let Some(WorkContent { deferred, memory: Some(memory), .. }) = content else { return };
+        memory.give_back(UnusedMemory { work: Some(self), ..deferred.into_memory() });
+    }
 }
 
 impl RunningRequest for DeferredWork {
     fn operation(&self) -> String {
-        self.deferred.operation()
+        self.content().deferred.operation()
     }
 
     fn end_early(&self, exception: &SystemException) -> bool {
-        self.deferred.end_early(exception)
+        self.content().deferred.end_early(exception)
     }
 }
 
 impl HandedOverWork for DeferredWork {
     fn run(self: Arc<Self>, before_reply: &(dyn Fn() + Sync)) {
-        let Self { deferred, adapter, .. } = &*self;
+        let WorkContent { deferred, adapter, .. } = self.content();
         let orb = deferred.origin().orb().clone();
         if orb.is_copied() {
             return;
@@ -367,17 +390,21 @@ impl HandedOverWork for DeferredWork {
         });
         before_reply();
         deferred.end_with(outcome);
+        self.end();
     }
 
     fn may_wait(&self) -> bool {
-        self.is_of_reader && self.adapter.reader_may_wait()
+        let WorkContent { is_of_reader, adapter, .. } = self.content();
+        *is_of_reader && adapter.reader_may_wait()
     }
 
     fn refuse(self: Arc<Self>, exception: SystemException) {
+        let deferred = &self.content().deferred;
         if exception.kind() == SystemExceptionKind::Timeout {
-            self.deferred.origin().orb().statistics().refused_expired();
+            deferred.origin().orb().statistics().refused_expired();
         }
-        self.deferred.end_with(Err(exception));
+        deferred.end_with(Err(exception));
+        self.end();
     }
 }
 

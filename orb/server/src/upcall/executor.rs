@@ -38,7 +38,7 @@ use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{ServiceContexts, SystemException};
 use spandrel_sync::{Arc, time::Instant};
 
-use super::servant::Servant;
+use super::{request_memory::RequestMemory, servant::Servant};
 
 /// Takes requests from the threads that read them, and runs them in threads of its own.
 pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
@@ -53,6 +53,11 @@ pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
     /// [refused](HandedOverRequest::refuse), now or later. Must not wait, except for a request that
     /// [permits it](HandedOverRequest::may_wait).
     fn submit(&self, request: HandedOverRequest);
+
+    /// The memory of requests that have ended, for later ones.
+    fn request_memory(&self) -> Option<&Arc<RequestMemory>> {
+        None
+    }
 
     /// Whether a call that does not marshal may run in the calling thread, without [`choose_thread`](Self::choose_thread).
     fn runs_direct_calls(&self, object_id: &[u8]) -> bool {

@@ -103,6 +103,17 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
     /// The cancellation source of a running request.
     fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource>;
 
+    /// As [`cancellation_source`](Self::cancellation_source), in the memory of an unused source where a new one is needed.
+    fn renew_cancellation_source(
+        &self,
+        unused: Option<Arc<CancellationSource>>,
+        request_key: RequestKey,
+        deadline: Option<Instant>,
+    ) -> Arc<CancellationSource> {
+        drop(unused);
+        self.cancellation_source(request_key, deadline)
+    }
+
     /// The reply to the running request of this turn is about to be sent: the end of the connection cancels it no
     /// longer.
     fn mark_replying(&self, _turn: u64) {}

@@ -2,7 +2,7 @@
 //!
 //! The steps of an upcall pass it on, and send the reply through it. Nothing is run here.
 
-use std::fmt;
+use std::{fmt, ops::Deref};
 
 use spandrel_cdr::{CdrError, Encoder, GiopVersion};
 use spandrel_giop::{
@@ -13,7 +13,7 @@ use spandrel_orb::{
     Target,
     internal::{
         ObservedRequest, ServerFlow, cancellation::CancellationSource, request_deadline,
-        request_deadlines::RequestDeadline, scratch,
+        request_deadlines::RequestDeadline, reuse::renew, scratch,
     },
 };
 use spandrel_sync::{
@@ -21,9 +21,12 @@ use spandrel_sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use spandrel_transport::{DecodedMemory, ReceiveBudget};
+
 use super::{
     marshaled_reply::{MarshaledReply, ReplySlot},
     origin::{AnswerKind, RequestKey, RequestOrigin},
+    request_memory::UnusedMemory,
 };
 
 /// A request's record for its interceptors.
@@ -177,12 +180,20 @@ impl<'m> ReceivedRequest<'m> {
     ///
     /// # Errors
     /// TRANSIENT if too many requests are deferred, or if a memory limit would be exceeded.
-    pub(crate) fn enter_deferred(&self, is_one_way: bool) -> Result<Arc<DeferredSlot>, SystemException> {
+    pub(crate) fn enter_deferred(
+        &self,
+        is_one_way: bool,
+        unused: &mut UnusedMemory,
+    ) -> Result<Arc<DeferredSlot>, SystemException> {
         let (origin, deadline) = (self.origin.shared(), self.deadline());
         let request_key = self.request_key(is_one_way);
-        let cancellation = origin.cancellation_source(request_key, deadline.and_then(|deadline| deadline.answer));
+        let answer = deadline.and_then(|deadline| deadline.answer);
+        let cancellation = origin.renew_cancellation_source(unused.cancellation.take(), request_key, answer);
         let key = origin.enter_deferred(request_key, self.message.uncharged_len(), &cancellation)?;
-        Ok(Arc::new(DeferredSlot { origin, key, is_one_way, cancellation, deadline }))
+        let limit = origin.wire(self.version()).limits.decoded_memory(self.message.octets().len());
+        let memory = origin.account().map(|account| DecodedMemory::new(Arc::clone(account), limit));
+        let entry = DeferredEntry { origin, key, is_one_way, cancellation, deadline, memory };
+        Ok(renew(unused.slot.take(), DeferredSlot(Some(entry))))
     }
 
     /// The state by which the request can be cancelled.
@@ -251,22 +262,45 @@ impl fmt::Debug for ReceivedRequest<'_> {
 ///
 /// A request that is deferred again while it is answered keeps its entry, so that it counts once against the
 /// limit.
+#[derive(Debug, Default)]
+pub(crate) struct DeferredSlot(Option<DeferredEntry>);
+
+/// A deferred request of an origin.
 #[derive(Debug)]
-pub(crate) struct DeferredSlot {
+pub(crate) struct DeferredEntry {
     pub(crate) origin: Arc<dyn RequestOrigin>,
     pub(crate) key: u64,
     pub(crate) is_one_way: bool,
     pub(crate) cancellation: Arc<CancellationSource>,
     /// The deadline of the request, if it has one.
     pub(crate) deadline: Option<RequestDeadline>,
+    /// The memory of the decoded arguments, if it is charged.
+    pub(crate) memory: Option<DecodedMemory<Arc<ReceiveBudget>>>,
+}
+
+impl DeferredSlot {
+    /// Removes the entry. Returns the state by which the request could be cancelled.
+    pub(crate) fn leave(&mut self) -> Option<Arc<CancellationSource>> {
+        let DeferredEntry { origin, key, cancellation, .. } = self.0.take()?;
+        // In a forked copy, the entry belongs to the original process.
+        if !origin.orb().is_copied() {
+            cancellation.mark_answered();
+            origin.leave_deferred(key);
+        }
+        Some(cancellation)
+    }
+}
+
+impl Deref for DeferredSlot {
+    type Target = DeferredEntry;
+
+    fn deref(&self) -> &DeferredEntry {
+        self.0.as_ref().expect("only the memory of a slot outlives its entry")
+    }
 }
 
 impl Drop for DeferredSlot {
     fn drop(&mut self) {
-        // In a forked copy, the entry belongs to the original process.
-        if !self.origin.orb().is_copied() {
-            self.cancellation.mark_answered();
-            self.origin.leave_deferred(self.key);
-        }
+        self.leave();
     }
 }

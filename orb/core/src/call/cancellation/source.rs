@@ -18,6 +18,7 @@ use spandrel_transport::{Address, Deadline, ReactorTransport};
 use crate::{
     client::{ExpiryReason, TimedCall, TimedCallId},
     diagnostics::statistics::Event,
+    internal::reuse::renew,
     orb::WeakOrb,
 };
 
@@ -95,7 +96,7 @@ enum CancellationTimer {
 impl CancellationSource {
     /// The source of a request whose reply is not needed after `deadline`.
     pub fn new(orb: WeakOrb, deadline: Option<Instant>) -> Arc<Self> {
-        Self::with(Some(orb), deadline, None, None)
+        Arc::new(Self::with(Some(orb), deadline, None, None))
     }
 
     /// The source of a request that this peer has sent, over this transport unless that is shared with other peers.
@@ -105,12 +106,24 @@ impl CancellationSource {
         orb: WeakOrb,
         deadline: Option<Instant>,
     ) -> Arc<Self> {
-        Self::with(Some(orb), deadline, transport.map(Arc::downgrade), Some(Arc::clone(peer)))
+        Self::renew_of_peer(None, peer, transport, orb, deadline)
+    }
+
+    /// As [`of_peer`](Self::of_peer), in the memory of an unused source unless that is still referred to.
+    pub fn renew_of_peer(
+        unused: Option<Arc<Self>>,
+        peer: &Arc<Address>,
+        transport: Option<&Arc<dyn ReactorTransport>>,
+        orb: WeakOrb,
+        deadline: Option<Instant>,
+    ) -> Arc<Self> {
+        let source = Self::with(Some(orb), deadline, transport.map(Arc::downgrade), Some(Arc::clone(peer)));
+        renew(unused, source)
     }
 
     /// A source that is never cancelled, for threads without a request.
     pub fn never() -> Arc<Self> {
-        Self::with(None, None, None, None)
+        Arc::new(Self::with(None, None, None, None))
     }
 
     fn with(
@@ -118,8 +131,8 @@ impl CancellationSource {
         deadline: Option<Instant>,
         transport: Option<Weak<dyn ReactorTransport>>,
         peer: Option<Arc<Address>>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> Self {
+        Self {
             state: AtomicU8::new(OPEN),
             deadline,
             orb,
@@ -128,7 +141,7 @@ impl CancellationSource {
             waiters: Mutex::default(),
             changed: Condition::new(),
             keys: AtomicU64::new(SERVING + 1),
-        })
+        }
     }
 
     /// The transport of the request, if it is known and still open.
