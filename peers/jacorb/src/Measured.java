@@ -20,7 +20,7 @@ import org.omg.PortableServer.POAHelper;
 import org.omg.PortableServer.Servant;
 
 /**
- * JacORB's programs of the experiments, in the form of omniORB's: `latency-server [--work MICROSECONDS] [--octets-work MICROSECONDS]`, `latency-client REFERENCE …`, `inflight-client REFERENCE`,
+ * JacORB's programs of the experiments, in the form of omniORB's: `latency-server [--work MICROSECONDS] [--octets-work MICROSECONDS] [--next REFERENCE]`, `latency-client REFERENCE …`, `inflight-client REFERENCE`,
  * `servants-server [--servants N] [--dynamic 1]`, `servants-client REFERENCE`; see peers/omniorb/README.md.
  *
  * It has no package because `tools/lab/idl/latency.idl` has no module: code in a Java package cannot name such types.
@@ -118,10 +118,12 @@ public final class Measured {
         private final ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         private final long workNanos;
         private final long octetsWorkNanos;
+        private final Latency next;
         private volatile boolean called;
 
-        /** Each `ping`, and each `sendOctetSeq`, computes for that processor time. */
-        LatencyImpl(long workMicros, long octetsWorkMicros) {
+        /** Each `ping`, and each `sendOctetSeq`, computes for that processor time, or calls the next object. */
+        LatencyImpl(long workMicros, long octetsWorkMicros, Latency next) {
+            this.next = next;
             workNanos = workMicros * 1000;
             octetsWorkNanos = octetsWorkMicros * 1000;
         }
@@ -138,7 +140,7 @@ public final class Measured {
 
         @Override public void ping() {
             set();
-            compute(workNanos);
+            if (next == null) compute(workNanos); else next.ping();
             pings.incrementAndGet();
         }
 
@@ -146,7 +148,7 @@ public final class Measured {
         @Override public void sendStructSeq(BinStruct[] s) { set(); }
         @Override public void sendOctetSeq(byte[] s) {
             set();
-            compute(octetsWorkNanos);
+            if (next == null) compute(octetsWorkNanos); else next.sendOctetSeq(s);
         }
         @Override public void sendStructSeq_1way(BinStruct[] s) { set(); }
         @Override public void sendOctetSeq_1way(byte[] s) { set(); }
@@ -228,9 +230,11 @@ public final class Measured {
         root.the_POAManager().activate();
         long work = number(arguments, "--work", 0);
         long octetsWork = number(arguments, "--octets-work", 0);
+        String reference = word(arguments, "--next", null);
+        Latency next = reference == null ? null : LatencyHelper.narrow(orb.string_to_object(reference));
         Directory directory = new Directory(servants);
         for (int i = 0; i < servants; ++i) {
-            Servant servant = dynamic ? new DynamicImpl(orb) : new LatencyImpl(work, octetsWork);
+            Servant servant = dynamic ? new DynamicImpl(orb) : new LatencyImpl(work, octetsWork, next);
             directory.flags[i] = (CalledFlag) servant;
             org.omg.CORBA.Object object = root.id_to_reference(root.activate_object(servant));
             directory.objects[i] = LatencyHelper.unchecked_narrow(object);

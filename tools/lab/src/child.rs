@@ -64,9 +64,10 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
         #[cfg(target_os = "linux")]
         ChildKind::InFlightClient { reference } => bench::call_in_flight(reference),
         #[cfg(target_os = "linux")]
-        ChildKind::PrioritiesServer { contender, path, work_micros, spin_millis } => bench::serve_priorities(
+        ChildKind::PrioritiesServer { contender, path, next, work_micros, spin_millis } => bench::serve_priorities(
             contender.parse()?,
             path.as_deref(),
+            next.as_deref(),
             work_micros.map(|micros| Duration::from_micros(micros.into())),
             Duration::from_millis(*spin_millis),
         ),

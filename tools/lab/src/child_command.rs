@@ -70,6 +70,9 @@ enum Kind {
         /// The path of a UNIX-domain socket to listen at as well
         #[arg(long)]
         path: Option<String>,
+        /// The reference of the server that it calls, as an intermediary
+        #[arg(long)]
+        next: Option<String>,
     },
     /// Echo input on each connection
     #[cfg(target_os = "linux")]
@@ -93,9 +96,13 @@ impl Args {
             #[cfg(target_os = "linux")]
             Kind::InFlightClient { reference } => ChildKind::InFlightClient { reference },
             #[cfg(target_os = "linux")]
-            Kind::PrioritiesServer { contender, work, spin, path } => {
-                ChildKind::PrioritiesServer { contender, path, work_micros: [work[0], work[1]], spin_millis: spin }
-            }
+            Kind::PrioritiesServer { contender, work, spin, path, next } => ChildKind::PrioritiesServer {
+                contender,
+                path,
+                next,
+                work_micros: [work[0], work[1]],
+                spin_millis: spin,
+            },
             #[cfg(target_os = "linux")]
             Kind::Echo { server } => ChildKind::Echo(server),
         };
@@ -129,9 +136,10 @@ pub fn launch(role: &ChildRole) -> Command {
         #[cfg(target_os = "linux")]
         ChildKind::InFlightClient { reference } => command.args(["in-flight-client", reference]),
         #[cfg(target_os = "linux")]
-        ChildKind::PrioritiesServer { contender, path, work_micros: [high, low], spin_millis } => {
+        ChildKind::PrioritiesServer { contender, path, next, work_micros: [high, low], spin_millis } => {
             command.args(["priorities-server", "--spin", &spin_millis.to_string()]);
             command.args(path.iter().flat_map(|path| ["--path", path]));
+            command.args(next.iter().flat_map(|next| ["--next", next]));
             command.args([contender, &high.to_string(), &low.to_string()])
         }
         #[cfg(target_os = "linux")]

@@ -16,7 +16,8 @@ Examples:
 
 /// Measure priorities: the response times of an urgent client while others flood the server, or one servant spins.
 ///
-/// The client calls once in each period. Servers: plain C with native priorities, our ORB with and without lanes and
+/// The client calls once in each period. The others are plain clients, clients of omniORB, and those of an intermediary
+/// through which all calls go. Servers: plain C with native priorities, our ORB with and without lanes and
 /// with watched servants, omniORB and JacORB. Reports response times, missed deadlines and the ratio to the times without
 /// a flood. The same figures are written as JSON, CSV and charts. Real-time scheduling needs CAP_SYS_NICE; the report
 /// says what was in force.
@@ -32,6 +33,12 @@ pub(crate) struct Args {
     /// Leave out the servant that spins at a priority above that of the client
     #[arg(long)]
     without_spin: bool,
+    /// Leave out the calls through an intermediary
+    #[arg(long)]
+    without_nested: bool,
+    /// Leave out the flood by clients of omniORB, whose requests carry no priority
+    #[arg(long)]
+    without_foreign: bool,
     /// Sockets: tcp, unix [default: both]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     sockets: Vec<Sockets>,
@@ -92,14 +99,25 @@ impl Args {
     }
 
     fn settings(&self) -> Settings {
-        let floods = or(&self.floods, &[1, 10, 50]).into_iter().map(Load::Flood);
+        let floods = or(&self.floods, &[1, 10, 50]);
+        // Calls through an intermediary, and clients of another ORB, with the middle number of clients alone.
+        let clients = floods[floods.len() / 2];
+        let nested = (!self.without_nested).then_some([Load::Nested(0), Load::Nested(clients)]);
+        let foreign = (!self.without_foreign).then_some(Load::Foreign(clients));
+        let floods = floods.into_iter().map(Load::Flood);
         let spin = (!self.without_spin).then_some(Load::Spin);
         let seconds = self.seconds.unwrap_or(if self.quick { 0.2 } else { 2.0 });
         let placements: Vec<Placement> = self.placement.iter().copied().map(Placement::from).collect();
         Settings {
             placements: or(&placements, &common::pinned_placements()),
             sockets: or(&self.sockets, &[Sockets::Tcp, Sockets::Unix]),
-            loads: [Load::Alone].into_iter().chain(floods).chain(spin).collect(),
+            loads: [Load::Alone]
+                .into_iter()
+                .chain(floods)
+                .chain(spin)
+                .chain(nested.into_iter().flatten())
+                .chain(foreign)
+                .collect(),
             contenders: or(&self.servers, &Contender::ALL),
             run_millis: (seconds * 1000.0) as u64,
             rounds: self.rounds.unwrap_or(if self.quick { 2 } else { 7 }),

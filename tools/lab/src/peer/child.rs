@@ -69,6 +69,8 @@ pub enum ChildKind {
         contender: String,
         /// The path of a UNIX-domain socket to listen at as well.
         path: Option<String>,
+        /// The reference of the server that it calls, as an intermediary.
+        next: Option<String>,
         /// Processor time of an upcall of high and of low priority in microseconds.
         work_micros: [u32; 2],
         /// Processor time of a servant that spins, in milliseconds.

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use spandrel_giop::{RequestTemplate, ResponseFlags, ior_from_string};
 
 use super::settings::{HIGH, LOW, Load, OCTETS, READERS, SPIN, Settings, scheduling};
 use crate::LabError;
+use crate::peer::child::ChildHandle;
 
 /// The time for which the others call before the first measured call.
 const WARM_UP: Duration = Duration::from_millis(100);
@@ -71,6 +73,11 @@ impl Target {
             None => ServerAddress::Tcp((Ipv4Addr::LOCALHOST, port).into()),
         };
         Some(Self { address, object_key })
+    }
+
+    /// Whether its messages are those of an ORB.
+    pub(super) fn is_orb(&self) -> bool {
+        self.object_key.is_some()
     }
 
     fn message(&self, kind: Kind) -> Vec<u8> {
@@ -168,11 +175,32 @@ pub(super) struct Calls {
     pub(super) others: u64,
 }
 
-/// Makes the calls of a run.
+/// Makes the calls of a run. `foreign`: the other ORB's program that floods the server, if the load has one.
 ///
 /// # Errors
 /// If a call fails, or takes longer than the limit.
-pub(super) fn run(target: &Target, load: Load, settings: &Settings) -> Result<Calls, LabError> {
+pub(super) fn run(
+    target: &Target,
+    load: Load,
+    settings: &Settings,
+    foreign: Option<Command>,
+) -> Result<Calls, LabError> {
+    let mut foreign = foreign.map(|command| ChildHandle::start("flooding clients", command)).transpose()?;
+    if let Some(clients) = &mut foreign {
+        clients.line(settings.limit())?;
+    }
+    let mut calls = run_own(target, load, settings)?;
+    if let Some(clients) = &mut foreign {
+        clients.send_line("end")?;
+        let line = clients.line(settings.limit())?;
+        let protocol = |_| LabError::Protocol { role: "flooding clients".to_owned(), found: line.clone() };
+        calls.others = line.trim().parse().map_err(protocol)?;
+    }
+    Ok(calls)
+}
+
+/// Makes the calls of the clients in this program.
+fn run_own(target: &Target, load: Load, settings: &Settings) -> Result<Calls, LabError> {
     let scheduling = scheduling();
     let is_over = AtomicBool::new(false);
     let limit = settings.limit() + settings.run_time();
@@ -207,7 +235,7 @@ pub(super) fn run(target: &Target, load: Load, settings: &Settings) -> Result<Ca
             calls
         };
         let mut others = Vec::new();
-        if let Load::Flood(clients) = load {
+        if let Load::Flood(clients @ 1..) | Load::Nested(clients @ 1..) = load {
             for _ in 0..clients {
                 others.push(start(Kind::Low).inspect_err(|_| is_over.store(true, Ordering::Relaxed))?);
             }
@@ -293,7 +321,7 @@ mod tests {
         let settings =
             Settings { run_millis: 1_000, period_micros: 200_000, ..super::super::series::tests::settings() };
         let target = Target::from_line(&port.to_string(), None).unwrap();
-        let calls = run(&target, Load::Alone, &settings).unwrap();
+        let calls = run(&target, Load::Alone, &settings, None).unwrap();
         // One call before, then the periods 0, 1 (which lasts for 2.5) and the rest.
         assert!(calls.missed >= 2 && calls.nanos.len() as u64 + calls.missed >= 5, "{calls:?}");
         assert!(calls.nanos[1] >= 500_000_000, "{calls:?}");

@@ -13,6 +13,9 @@
 //! | alone | none |
 //! | flood of N | N clients with long requests of low priority |
 //! | spin | one client, whose request computes for the whole run at a priority above that of the measured client |
+//! | nested | none; all calls go through an intermediary, a second server of the same kind that calls the first one |
+//! | nested, flood of N | N clients with long requests of low priority, through the intermediary as well |
+//! | foreign flood of N | N threads of an omniORB client with long requests that carry no priority |
 
 mod clients;
 pub mod report;

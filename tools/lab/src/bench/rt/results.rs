@@ -119,7 +119,8 @@ pub struct Row {
     pub worst_us: Option<Summary>,
     /// Missed deadlines in 100 periods.
     pub missed_percent: Option<Summary>,
-    /// The ratio of the 99th percentile to that of the same contender alone in the same round.
+    /// The ratio of the 99th percentile to that of the same contender alone in the same round, with an intermediary if
+    /// there is one.
     pub inflation: Option<Summary>,
     /// The ratio of the longest time to the base's in the same round.
     pub worst_ratio: Option<Summary>,
@@ -214,7 +215,10 @@ impl Row {
             p999_us: summary(|figures| figures.p999_us),
             worst_us: summary(|figures| figures.worst_us),
             missed_percent: summary(Figures::missed_percent),
-            inflation: ratio(|figures| figures.p99_us, Configuration { load: Load::Alone, ..configuration }),
+            inflation: ratio(
+                |figures| figures.p99_us,
+                Configuration { load: configuration.load.base(), ..configuration },
+            ),
             worst_ratio: ratio(|figures| figures.worst_us, Configuration { contender: base, ..configuration }),
             absent: reason.filter(|_| median_us.is_none()),
         }

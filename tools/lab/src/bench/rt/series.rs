@@ -1,6 +1,7 @@
 //! Runs the interleaved rounds of all contenders.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use super::results::{Absent, Configuration, Figures, Measurement, Results};
 use super::settings::{Contender, Load, Settings, Sockets, scheduling};
 use super::steal;
 use crate::LabError;
+use crate::interop;
 use crate::machine::Machine;
 use crate::peer::child::ChildHandle;
 use crate::peer::pair::Launch;
@@ -24,6 +26,10 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     settings.check()?;
     settings.loads.retain(|load| *load != Load::Alone);
     settings.loads.insert(0, Load::Alone);
+    if let Some(index) = settings.loads.iter().position(|load| load.base() == Load::Nested(0)) {
+        settings.loads.retain(|load| *load != Load::Nested(0));
+        settings.loads.insert(index, Load::Nested(0));
+    }
     let machine = Machine::here();
     let runs = settings.contenders.len() * settings.placements.len() * settings.sockets.len() * settings.loads.len();
     let progress = Progress::begin((runs * settings.rounds as usize) as u64);
@@ -52,9 +58,18 @@ struct Series {
     measured: Vec<Measurement>,
 }
 
+/// The servers of one contender.
+struct Servers {
+    server: Server,
+    /// Calls of the first one.
+    intermediary: Option<Server>,
+}
+
 /// The process of a server, and the file of its UNIX-domain socket.
 struct Server {
     target: Target,
+    /// Its port, its path, or the reference of its object.
+    address: String,
     _process: ChildHandle,
     _path: Option<SocketPath>,
 }
@@ -83,10 +98,11 @@ impl Server {
         settings: &Settings,
         launch: Launch<'_>,
         (placement, sockets): (Placement, Sockets),
+        next: Option<&Self>,
     ) -> Result<Result<Self, String>, LabError> {
         let path = (sockets == Sockets::Unix).then(SocketPath::new);
         let text = path.as_ref().map(|path| path.0.to_string_lossy().into_owned());
-        let command = match contender.server(settings, launch, text.as_deref()) {
+        let command = match contender.server(settings, launch, text.as_deref(), next.map(|next| &*next.address)) {
             Ok(command) => command,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -97,7 +113,9 @@ impl Server {
         let Some(target) = Target::from_line(line.trim(), path.as_ref().map(|path| &*path.0)) else {
             return Err(LabError::Protocol { role: format!("{contender} server"), found: line });
         };
-        Ok(Ok(Self { target, _process: process, _path: path }))
+        let is_orb = target.is_orb();
+        let address = text.filter(|_| !is_orb).unwrap_or_else(|| line.trim().to_owned());
+        Ok(Ok(Self { target, address, _process: process, _path: path }))
     }
 }
 
@@ -110,10 +128,15 @@ impl Series {
         surroundings: (Placement, Sockets),
         share: f64,
     ) -> Result<(), LabError> {
+        let is_nested = settings.loads.contains(&Load::Nested(0));
         let mut servers = Vec::new();
         for contender in &settings.contenders {
-            match Server::start(*contender, settings, launch, surroundings)? {
-                Ok(server) => servers.push((*contender, server)),
+            let start = |next| Server::start(*contender, settings, launch, surroundings, next);
+            match start(None)? {
+                Ok(server) => {
+                    let intermediary = if is_nested { start(Some(&server))?.ok() } else { None };
+                    servers.push((*contender, Servers { server, intermediary }));
+                }
                 Err(reason) => {
                     self.absent.push(Absent { contender: *contender, sockets: surroundings.1, load: None, reason });
                 }
@@ -129,8 +152,8 @@ impl Series {
                 for load in &settings.loads {
                     // The order rotates from round to round, so that no contender always follows the same one.
                     let turn = round as usize % servers.len().max(1);
-                    for (contender, server) in servers[turn..].iter().chain(&servers[..turn]) {
-                        self.one(settings, (*contender, server), (surroundings, *load, round))?;
+                    for (contender, servers) in servers[turn..].iter().chain(&servers[..turn]) {
+                        self.one(settings, (*contender, servers), (surroundings, *load, round))?;
                     }
                 }
             }
@@ -141,18 +164,38 @@ impl Series {
     fn one(
         &mut self,
         settings: &Settings,
-        (contender, server): (Contender, &Server),
+        (contender, servers): (Contender, &Servers),
         ((placement, sockets), load, round): ((Placement, Sockets), Load, u32),
     ) -> Result<(), LabError> {
         let label = format!("{contender}, {load} ({sockets}, {})", placement.description());
         self.progress.at(&label);
-        if load == Load::Spin && !contender.has_priorities() {
-            let reason = "its threads have no priorities".to_owned();
-            self.progress.step(&label, &reason);
-            self.absent.push(Absent { contender, sockets, load: Some(load), reason });
-            return Ok(());
-        }
-        let figures = measure(&server.target, load, settings)?;
+        let Servers { server, intermediary } = servers;
+        let run = match (load, intermediary) {
+            (Load::Spin, _) if !contender.has_priorities() => Err("its threads have no priorities".to_owned()),
+            (Load::Foreign(_), _) if !contender.has_orb() => Err("its messages are not those of an ORB".to_owned()),
+            (Load::Foreign(clients), _) => {
+                let folder = interop::find("omniorb", &[FLOOD_CLIENT], settings.omniorb.as_deref());
+                folder.map(|folder| (server, Some((folder.join(FLOOD_CLIENT), clients))))
+            }
+            (Load::Nested(_), Some(intermediary)) => Ok((intermediary, None)),
+            (Load::Nested(_), None) => Err("it has no intermediary".to_owned()),
+            _ => Ok((server, None)),
+        };
+        let (server, foreign) = match run {
+            Ok(run) => run,
+            Err(reason) => {
+                self.progress.step(&label, &reason);
+                self.absent.push(Absent { contender, sockets, load: Some(load), reason });
+                return Ok(());
+            }
+        };
+        let foreign = || {
+            let (program, clients) = foreign.as_ref()?;
+            let mut command = Command::new(program);
+            command.args([&server.address, &clients.to_string()]);
+            Some(command)
+        };
+        let figures = measure(&server.target, load, settings, &foreign)?;
         self.progress.step(&label, &format!("{:.0} µs at the 99th percentile", figures.p99_us));
         let configuration = Configuration { placement, sockets, load, contender };
         self.measured.push(Measurement { configuration, round, figures });
@@ -160,12 +203,20 @@ impl Series {
     }
 }
 
+/// omniORB's program that floods a server.
+const FLOOD_CLIENT: &str = "flood-client";
+
 /// Makes a run, and repeats it as long as the host takes too much of the processors' time.
-fn measure(target: &Target, load: Load, settings: &Settings) -> Result<Figures, LabError> {
+fn measure(
+    target: &Target,
+    load: Load,
+    settings: &Settings,
+    foreign: &dyn Fn() -> Option<Command>,
+) -> Result<Figures, LabError> {
     let mut best: Option<Figures> = None;
     for attempts in 1..=steal::ATTEMPTS {
         let meter = steal::Meter::start();
-        let calls = clients::run(target, load, settings)?;
+        let calls = clients::run(target, load, settings, foreign())?;
         let steal = meter.part();
         let periods = (settings.run_time().as_nanos() / settings.period().as_nanos()).max(1) as u64;
         let figures = Figures::from_nanos(&calls.nanos).expect("a run has a call");
@@ -214,6 +265,8 @@ pub(super) mod tests {
             (Settings { contenders: Vec::new(), ..settings() }, "nothing to run"),
             (Settings { run_millis: 0, ..settings() }, "above zero"),
             (Settings { loads: vec![Load::Flood(1_001)], ..settings() }, "not 1001"),
+            (Settings { loads: vec![Load::Nested(1_001)], ..settings() }, "not 1001"),
+            (Settings { loads: vec![Load::Foreign(0)], ..settings() }, "not 0"),
             (Settings { period_micros: 0, ..settings() }, "not 0"),
         ];
         for (settings, words) in wrong {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use spandrel::rt::policies::{PriorityModel, PriorityModelPolicy, ThreadpoolPolicy};
 use spandrel::rt::{
-    ExecutionTimes, LaneSettings, Overrun, OverrunAction, PoolSettings, Priority, RtPoaBuilder, RtServerOrb,
+    ExecutionTimes, LaneSettings, Overrun, OverrunAction, PoolSettings, Priority, RtClient, RtPoaBuilder, RtServerOrb,
 };
 use spandrel::{Endpoint, Orb, Poa, SystemException};
 
 use super::settings::{Contender, HIGH, LOW, READERS, SPIN, scheduling};
 use crate::LabError;
 use crate::bench::driver::orb::compute;
-use crate::mechanism::generated::latency::{BinStruct, LatencyServant, LatencySkeleton};
+use crate::mechanism::generated::latency::{BinStruct, Latency, LatencyServant, LatencySkeleton};
 
 /// The time of the servants that are watched: above the upcalls of the flood, and far below a run.
 const WATCHED_TIME: Duration = Duration::from_millis(5);
@@ -24,10 +24,10 @@ const WATCHED_TIME: Duration = Duration::from_millis(5);
 pub(crate) fn serve(
     contender: Contender,
     path: Option<&str>,
+    next: Option<&str>,
     [high, low]: [Duration; 2],
     spin: Duration,
 ) -> Result<(), LabError> {
-    let servant = PriorityServant { high, low, spin };
     let scheduling = scheduling();
     if contender != Contender::Spandrel {
         // The threads of the ORB, which read connections, inherit it.
@@ -39,7 +39,14 @@ pub(crate) fn serve(
         Some(path) => builder.listen(Endpoint::of("uds", path)),
         None => builder,
     };
+    let builder = match contender {
+        Contender::Spandrel => builder,
+        _ => builder.binding_policies(RtClient::new(&scheduling)),
+    };
     let orb = builder.build().map_err(LabError::call("make the ORB"))?;
+    let next = next.map(|reference| orb.string_to_object(reference)?.narrow::<Latency>()).transpose();
+    let next = next.map_err(LabError::call("bind the next server"))?;
+    let servant = PriorityServant { high, low, spin, next };
     let rt_orb = RtServerOrb::new(scheduling);
     let activate = || {
         let root = Poa::root(&orb)?;
@@ -77,18 +84,25 @@ fn priority(number: i16) -> Priority {
 }
 
 /// A servant with an operation for each kind of request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct PriorityServant {
     high: Duration,
     low: Duration,
     spin: Duration,
+    /// The server to which an intermediary passes each call of the first two kinds.
+    next: Option<Latency>,
 }
 
 impl LatencyServant for PriorityServant {
     /// The request of the urgent client, which is measured.
     fn ping(&self) -> Result<(), SystemException> {
-        compute(self.high);
-        Ok(())
+        match &self.next {
+            Some(next) => next.ping(),
+            None => {
+                compute(self.high);
+                Ok(())
+            }
+        }
     }
 
     fn ping_1way(&self) -> Result<(), SystemException> {
@@ -102,9 +116,14 @@ impl LatencyServant for PriorityServant {
     }
 
     /// The request of the flood.
-    fn send_octet_seq(&self, _: &[u8]) -> Result<(), SystemException> {
-        compute(self.low);
-        Ok(())
+    fn send_octet_seq(&self, octets: &[u8]) -> Result<(), SystemException> {
+        match &self.next {
+            Some(next) => next.send_octet_seq(octets),
+            None => {
+                compute(self.low);
+                Ok(())
+            }
+        }
     }
 
     fn send_struct_seq_1way(&self, _: &[BinStruct]) -> Result<(), SystemException> {

@@ -60,8 +60,14 @@ impl Contender {
     }
 
     /// The command that starts its server, which listens at the path as well if there is one; or the reason why there is
-    /// none.
-    pub(super) fn server(self, settings: &Settings, launch: Launch<'_>, path: Option<&str>) -> Result<Command, String> {
+    /// none. With a next server, it is an intermediary, which calls that one.
+    pub(super) fn server(
+        self,
+        settings: &Settings,
+        launch: Launch<'_>,
+        path: Option<&str>,
+        next: Option<&str>,
+    ) -> Result<Command, String> {
         const SERVER: &str = "latency-server";
         let micros = |time: Duration| time.as_micros().to_string();
         let [high, low, spin] = [settings.high_work(), settings.low_work(), settings.run_time()].map(micros);
@@ -71,13 +77,14 @@ impl Contender {
                 let [readers, of_high, of_low, of_spin] = [READERS, HIGH, LOW, SPIN].map(native);
                 let mut command = Command::new(program);
                 command.args([path.unwrap_or("tcp"), &OCTETS.to_string(), &readers]);
-                command.args([of_high, high, of_low, low, of_spin, spin]);
+                command.args([of_high, high, of_low, low, of_spin, spin]).args(next);
                 Ok(command)
             }
             Self::Spandrel | Self::SpandrelRt | Self::SpandrelWatched => {
                 let kind = ChildKind::PrioritiesServer {
                     contender: self.name().to_owned(),
                     path: path.map(str::to_owned),
+                    next: next.map(str::to_owned),
                     work_micros: [settings.high_work_micros, settings.low_work_micros],
                     spin_millis: settings.run_millis,
                 };
@@ -90,6 +97,7 @@ impl Contender {
                 if let Some(path) = path {
                     command.args(["-ORBendPoint", &format!("giop:unix:{path}")]);
                 }
+                command.args(next.iter().flat_map(|next| ["--next", next]));
                 Ok(command)
             }
             Self::JacOrb if path.is_some() => Err("it has no UNIX-domain sockets".to_owned()),
@@ -97,9 +105,15 @@ impl Contender {
                 let folder = interop::find("jacorb", &[SERVER], settings.jacorb.as_deref())?;
                 let mut command = Command::new(folder.join(SERVER));
                 command.args(["--work", &high, "--octets-work", &low]);
+                command.args(next.iter().flat_map(|next| ["--next", next]));
                 Ok(command)
             }
         }
+    }
+
+    /// Whether its messages are those of an ORB.
+    pub(super) fn has_orb(self) -> bool {
+        self != Self::C
     }
 
     /// Whether its threads have priorities, so that one that spins above the others means something.
@@ -141,6 +155,27 @@ pub enum Load {
     Flood(u32),
     /// One client, whose request computes for the whole run at a higher priority.
     Spin,
+    /// All calls go through an intermediary, another server of the same kind, which that many clients of low priority
+    /// flood. Without any it is the base of the others.
+    Nested(u32),
+    /// That many clients of omniORB, whose requests carry no priority.
+    Foreign(u32),
+}
+
+impl Load {
+    /// The load to which the times beside this one are compared.
+    pub(super) fn base(self) -> Self {
+        if matches!(self, Self::Nested(_)) { Self::Nested(0) } else { Self::Alone }
+    }
+
+    /// Clients beside the measured one.
+    pub(super) fn others(self) -> u32 {
+        match self {
+            Self::Alone => 0,
+            Self::Spin => 1,
+            Self::Flood(clients) | Self::Nested(clients) | Self::Foreign(clients) => clients,
+        }
+    }
 }
 
 impl fmt::Display for Load {
@@ -149,6 +184,9 @@ impl fmt::Display for Load {
             Self::Alone => f.write_str("alone"),
             Self::Flood(clients) => write!(f, "flood of {clients}"),
             Self::Spin => f.write_str("spin"),
+            Self::Nested(0) => f.write_str("nested"),
+            Self::Nested(clients) => write!(f, "nested, flood of {clients}"),
+            Self::Foreign(clients) => write!(f, "foreign flood of {clients}"),
         }
     }
 }
@@ -237,8 +275,9 @@ impl Settings {
         if self.rounds == 0 || self.limit_seconds == 0 || !(1..=MAX_RUN).contains(&self.run_millis) {
             return refuse(format!("rounds and limit must be above zero, and a run between 1 and {MAX_RUN} ms"));
         }
-        let flood = |load: &Load| if let Load::Flood(clients) = load { Some(*clients) } else { None };
-        if let Some(clients) = self.loads.iter().filter_map(flood).find(|clients| !(1..=MAX_FLOOD).contains(clients)) {
+        let has_clients = |load: &&Load| load.others() > 0 || load.base() == **load;
+        if let Some(load) = self.loads.iter().find(|load| load.others() > MAX_FLOOD || !has_clients(load)) {
+            let clients = load.others();
             return refuse(format!("a flood has between 1 and {MAX_FLOOD} clients, not {clients}"));
         }
         for micros in [self.period_micros, self.high_work_micros, self.low_work_micros] {
