@@ -1,7 +1,6 @@
 //! The core of a channel: its administrators and proxies, and the way of an event to the queues of consumers.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use spandrel::net::sync::{Arc, Mutex, RwLock};
@@ -19,6 +18,7 @@ use spandrel_delivery::{Connection, Lifetime, QueueCounts, notify_disconnection}
 use crate::admin::Admin;
 use crate::admin_properties::AdminSettings;
 use crate::changed_member::Member;
+use crate::channel_counts::{ChannelCounts, ChannelNumbers};
 use crate::channel_edits::{ChannelEdits, forget_proxy, peer_reference};
 use crate::constraints::FilteredEvent;
 use crate::durable::{DurableStore, StoredEvent, Target};
@@ -27,6 +27,7 @@ use crate::event_types::TypeSet;
 use crate::kind::{EventForm, ProxyKind, Side};
 use crate::live::LiveEvent;
 use crate::member::MemberState;
+use crate::members::{DEFAULT_ADMIN, Members, next_id};
 use crate::notification::{Content, EventTimes};
 use crate::proxy::Proxy;
 use crate::qos::{Qos, Reliability};
@@ -34,9 +35,6 @@ use crate::received::{Clock, ReceivedEvent};
 use crate::records::ChannelRecord;
 use crate::shared::Shared;
 use crate::store::Edit;
-
-/// The id of the administrators that each channel has from its creation on.
-pub(crate) const DEFAULT_ADMIN: i32 = 0;
 
 /// The ids of proxies that the store takes as used with one write.
 const RESERVED_PROXIES: i32 = 1_000;
@@ -63,47 +61,6 @@ pub(crate) struct Channel {
     counts: ChannelCounts,
 }
 
-/// Administrators and proxies by their ids.
-#[derive(Debug, Default)]
-struct Members {
-    suppliers: BTreeMap<i32, Arc<Admin>>,
-    consumers: BTreeMap<i32, Arc<Admin>>,
-    proxies: BTreeMap<i32, Arc<Proxy>>,
-    last_admin: i32,
-    last_proxy: i32,
-    /// The id up to which the store takes proxies as used.
-    reserved_proxy: i32,
-    is_destroyed: bool,
-}
-
-/// Counts since the creation. Those of consumers are added when they leave.
-#[derive(Debug, Default)]
-struct ChannelCounts {
-    received: AtomicU64,
-    filtered: AtomicU64,
-    refused: AtomicU64,
-    delivered: AtomicU64,
-    dropped: AtomicU64,
-    expired: AtomicU64,
-}
-
-/// The state of a channel in numbers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ChannelNumbers {
-    pub(crate) consumers: usize,
-    pub(crate) suppliers: usize,
-    pub(crate) received: u64,
-    /// Events that did not pass the filters of their supplier.
-    pub(crate) filtered: u64,
-    /// Events that were refused: too large, rejected, or without memory.
-    pub(crate) refused: u64,
-    pub(crate) delivered: u64,
-    pub(crate) dropped: u64,
-    pub(crate) expired: u64,
-    pub(crate) longest_queue: usize,
-    pub(crate) lag_ms: u64,
-}
-
 /// The reason why a connection ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum DisconnectCause {
@@ -117,14 +74,7 @@ pub(crate) enum DisconnectCause {
 
 impl Channel {
     pub(crate) fn new(shared: &Arc<Shared>, id: i32, record: ChannelRecord) -> Arc<Self> {
-        let members = Members {
-            suppliers: BTreeMap::from([(DEFAULT_ADMIN, Arc::new(default_admin(Side::Suppliers)))]),
-            consumers: BTreeMap::from([(DEFAULT_ADMIN, Arc::new(default_admin(Side::Consumers)))]),
-            last_admin: record.last_admin,
-            last_proxy: record.last_proxy,
-            reserved_proxy: record.last_proxy,
-            ..Members::default()
-        };
+        let members = Members::new(record.last_admin, record.last_proxy);
         Arc::new(Self {
             id,
             shared: Arc::clone(shared),
@@ -390,7 +340,7 @@ impl Channel {
         let _changing = self.changes.lock();
         let admin = {
             let mut members = self.members.write();
-            require_live(&members)?;
+            members.require_live()?;
             let count = members.suppliers.len() + members.consumers.len();
             require_at_most(count + 1, self.shared.limits.admins, "administrators of a channel")?;
             members.last_admin = next_id(members.last_admin)?;
@@ -403,7 +353,7 @@ impl Channel {
             edits.write(store)?;
         }
         let mut members = self.members.write();
-        require_live(&members)?;
+        members.require_live()?;
         members.admins(side).insert(admin.id, Arc::clone(&admin));
         Ok(admin)
     }
@@ -489,30 +439,17 @@ impl Channel {
         let id = self.next_proxy()?;
         let (evicted, proxy) = {
             let mut members = self.members.write();
-            require_live(&members)?;
+            members.require_live()?;
             if !members.admins(kind.side).contains_key(&admin.id) {
                 return Err(SystemException::object_not_exist(0, CompletionStatus::No).into());
             }
-            let of_side = |proxies: &BTreeMap<i32, Arc<Proxy>>| {
-                proxies.values().filter(|proxy| proxy.kind.side == kind.side).count()
-            };
-            let is_full = |proxies: &BTreeMap<i32, Arc<Proxy>>| {
-                proxies.len() >= limits.proxies || bound.is_some_and(|bound| of_side(proxies) >= bound)
-            };
-            let mut evicted = None;
-            if is_full(&members.proxies) {
-                let unconnected = members.proxies.values().filter(|proxy| proxy.connection.is_unconnected());
-                let unconnected = unconnected.filter(|proxy| proxy.kind.side == kind.side);
-                let oldest = unconnected.min_by_key(|proxy| proxy.created).map(|proxy| proxy.id);
-                evicted = oldest.and_then(|id| members.proxies.remove(&id));
-            }
-            if is_full(&members.proxies) {
-                let bound = i32::try_from(bound.unwrap_or(limits.proxies)).unwrap_or(i32::MAX);
-                let value = Any::new(bound).unwrap_or_default();
+            let bound = bound.unwrap_or(limits.proxies);
+            let Ok(evicted) = members.make_room(kind.side, bound, limits.proxies) else {
+                let value = Any::new(i32::try_from(bound).unwrap_or(i32::MAX)).unwrap_or_default();
                 return Err(
                     AdminLimitExceeded { admin_property_err: AdminLimit { name: name.to_owned(), value } }.into()
                 );
-            }
+            };
             let proxy = Proxy::new(id, kind, admin, MemberState::default(), &qos, limits);
             members.proxies.insert(proxy.id, Arc::clone(&proxy));
             (evicted, proxy)
@@ -533,14 +470,9 @@ impl Channel {
 
     /// The proxies of an administrator for pushes, or for pulls. Those for clients of the event service have no id.
     pub(crate) fn proxy_ids(&self, admin: &Admin, is_push: bool) -> Vec<i32> {
-        let members = self.members.read();
-        let proxies = members.proxies.values().filter(|proxy| {
-            proxy.admin.side == admin.side
-                && proxy.admin.id == admin.id
-                && proxy.kind.is_push == is_push
-                && proxy.kind.form != EventForm::EventService
-        });
-        proxies.map(|proxy| proxy.id).collect()
+        let is_wanted =
+            |proxy: &&Arc<Proxy>| proxy.kind.is_push == is_push && proxy.kind.form != EventForm::EventService;
+        self.proxies_of(admin).iter().filter(is_wanted).map(|proxy| proxy.id).collect()
     }
 
     fn proxies(&self, is_wanted: impl Fn(&Proxy) -> bool) -> Vec<Arc<Proxy>> {
@@ -711,10 +643,7 @@ impl Channel {
         self.forget_connection(proxy);
         proxy.pulled.acknowledge();
         if self.members.write().proxies.remove(&proxy.id).is_some() {
-            let counts = proxy.queue.counts();
-            self.counts.delivered.fetch_add(counts.delivered, Ordering::Relaxed);
-            self.counts.dropped.fetch_add(counts.dropped, Ordering::Relaxed);
-            self.counts.expired.fetch_add(counts.expired, Ordering::Relaxed);
+            self.counts.add_departed(&proxy.queue.counts());
         }
         self.deactivate(&proxy.name());
         let Connection::Connected(Some(peer)) = connection else { return };
@@ -852,30 +781,7 @@ impl Channel {
     }
 
     pub(crate) fn numbers(&self) -> ChannelNumbers {
-        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let mut numbers = ChannelNumbers {
-            received: load(&self.counts.received),
-            filtered: load(&self.counts.filtered),
-            refused: load(&self.counts.refused),
-            delivered: load(&self.counts.delivered),
-            dropped: load(&self.counts.dropped),
-            expired: load(&self.counts.expired),
-            ..ChannelNumbers::default()
-        };
-        for proxy in self.proxies(|proxy| proxy.connection.is_connected()) {
-            if proxy.kind.side == Side::Suppliers {
-                numbers.suppliers += 1;
-                continue;
-            }
-            let counts = proxy.queue.counts();
-            numbers.consumers += 1;
-            numbers.delivered += counts.delivered;
-            numbers.dropped += counts.dropped;
-            numbers.expired += counts.expired;
-            numbers.longest_queue = numbers.longest_queue.max(counts.queued);
-            numbers.lag_ms = numbers.lag_ms.max(counts.lag_ms);
-        }
-        numbers
+        self.counts.numbers(&self.proxies(|proxy| proxy.connection.is_connected()))
     }
 
     /// The connected consumers, those with the longest queues first.
@@ -887,27 +793,4 @@ impl Channel {
         consumers.truncate(how_many);
         consumers
     }
-}
-
-impl Members {
-    fn admins(&mut self, side: Side) -> &mut BTreeMap<i32, Arc<Admin>> {
-        match side {
-            Side::Suppliers => &mut self.suppliers,
-            Side::Consumers => &mut self.consumers,
-        }
-    }
-}
-
-fn default_admin(side: Side) -> Admin {
-    Admin::new(DEFAULT_ADMIN, side, InterFilterGroupOperator::AndOp)
-}
-
-fn require_live(members: &Members) -> Result<(), SystemException> {
-    if members.is_destroyed { Err(SystemException::object_not_exist(0, CompletionStatus::No)) } else { Ok(()) }
-}
-
-/// The id behind the last one; ids are not used again.
-pub(crate) fn next_id(last: i32) -> Result<i32, SystemException> {
-    last.checked_add(1)
-        .ok_or_else(|| SystemException::imp_limit(0, CompletionStatus::No).with_detail("all ids have been used"))
 }

@@ -18,9 +18,10 @@ use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
 use crate::admin_properties::AdminSettings;
 use crate::admins::AdminServant;
-use crate::channel::{Channel, DEFAULT_ADMIN};
+use crate::channel::Channel;
 use crate::keys::{FACTORY_KEY, FILTERS};
 use crate::kind::Side;
+use crate::members::DEFAULT_ADMIN;
 use crate::qos::{Level, Qos, Reliability};
 use crate::records::ChannelRecord;
 use crate::registry::Registry;

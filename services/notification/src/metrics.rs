@@ -3,7 +3,7 @@
 use spandrel_delivery::QueueCounts;
 use spandrel_metrics::{Kind, write_header, write_sample};
 
-use crate::channel::ChannelNumbers;
+use crate::channel_counts::ChannelNumbers;
 use crate::registry::Registry;
 
 /// The channels and the consumers that have series of their own: those with the longest queues.

@@ -6,7 +6,8 @@ use spandrel::SystemException;
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel_daemon::require_at_most;
 
-use crate::channel::{Channel, next_id};
+use crate::channel::Channel;
+use crate::members::next_id;
 use crate::records::ChannelRecord;
 use crate::shared::Shared;
 use crate::store::Edit;

@@ -151,7 +151,7 @@ fn restore_channel(
         let state = state.ok_or_else(|| RestoreError::Damaged(format!("channel {id}: filters of {admin}")))?;
         let admin = Arc::new(Admin { id: admin, side, operator: record.operator, state: MemberCell::new(state) });
         channel.restore_admin(&admin);
-        if admin.id != crate::channel::DEFAULT_ADMIN {
+        if admin.id != crate::members::DEFAULT_ADMIN {
             AdminServant { channel: Arc::clone(&channel), admin }.activate()?;
         }
     }
