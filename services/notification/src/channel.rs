@@ -195,7 +195,7 @@ impl Channel {
         self.distribute(&ready)?;
         for event in delayed {
             if let Some(stored) = &event.stored {
-                stored.store.write(vec![event.record(self.id, stored)?])?;
+                stored.store.write(vec![event.record(self.id, stored, event.starts)?])?;
             }
             self.delay(event)?;
         }
@@ -285,7 +285,7 @@ impl Channel {
                 selected.push((proxy, lifetime, event.event(target)));
             }
             if has_target {
-                edits.push(event.record(self.id, stored)?);
+                edits.push(event.record(self.id, stored, None)?); // its targets have it from now on
             }
         }
         if let Some(store) = self.shared.store.as_ref().filter(|_| !edits.is_empty()) {

@@ -36,8 +36,13 @@ impl ReceivedEvent {
         Arc::new(Event::new(notification, Arc::clone(&self.charge)).received_at(self.received))
     }
 
-    /// The record of the event in a channel.
-    pub(crate) fn record(&self, channel: i32, stored: &StoredEvent) -> Result<Edit, SystemException> {
+    /// The record of the event in a channel, with its start until it is distributed.
+    pub(crate) fn record(
+        &self,
+        channel: i32,
+        stored: &StoredEvent,
+        starts: Option<Instant>,
+    ) -> Result<Edit, SystemException> {
         let content = match &*self.content {
             Content::Any(value) => (vec![value.clone()], Vec::new()),
             Content::Structured(event) => (Vec::new(), vec![(**event).clone()]),
@@ -49,7 +54,7 @@ impl ReceivedEvent {
             self.priority.into_iter().collect(),
             self.expires.map(|end| clock.micros(end)).into_iter().collect(),
             clock.micros(Some(self.received)),
-            clock.micros(self.starts),
+            clock.micros(starts),
         );
         Ok(Edit::Event(stored.number, Some(encoded(&record)?)))
     }
