@@ -48,7 +48,7 @@ include!("cos_naming.rs");
 #[cfg(feature = "event")]
 include!("event_stubs.rs");
 #[cfg(feature = "notification")]
-include!("cos_notification.rs");
+include!("notification_stubs.rs");
 #[cfg(feature = "property")]
 include!("cos_property_service.rs");
 #[cfg(feature = "trading")]

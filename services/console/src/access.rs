@@ -70,6 +70,11 @@ impl Permissions {
         self.authorizer.is_some()
     }
 
+    /// The name of the caller's token.
+    pub(crate) fn token_name(&self) -> &str {
+        self.caller.identity().token_name.as_deref().unwrap_or_default()
+    }
+
     /// Decides about an operation on an object with this repository id and path.
     pub(crate) fn check(&self, operation: &str, interface: &str, path: Option<&str>) -> Result<(), Problem> {
         let Some(authorizer) = &self.authorizer else { return Ok(()) };

@@ -24,6 +24,7 @@ use tokio::runtime::Runtime;
 
 use crate::access::{Access, CONSOLE, Permissions, invalid};
 use crate::assets;
+use crate::channels::{self, Tails};
 use crate::load;
 use crate::names;
 use crate::objects::{Call, Objects, Target};
@@ -41,6 +42,9 @@ const TOKEN_OCTETS: usize = 24;
 const MAX_CONNECTIONS: usize = 64;
 /// The most octets of a request's body.
 const MAX_BODY: usize = 1 << 20;
+
+/// The time between two looks for live tails whose pages were left.
+const IDLE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The time in which a request's body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -96,6 +100,7 @@ pub struct Console {
     runtime: Runtime,
     /// The token that was made.
     token: Option<String>,
+    tails: Arc<Tails>,
 }
 
 /// The state that operations share.
@@ -106,6 +111,7 @@ struct Shared {
     access: Access,
     log: LogTail,
     data: PathBuf,
+    tails: Arc<Tails>,
 }
 
 type SharedState = State<Arc<Shared>>;
@@ -128,7 +134,9 @@ impl Console {
         let authentication = Arc::new(Authentication { tokens, ..Authentication::default() });
         let objects = Objects::new(orb, &services.naming);
         let access = Access::new(authorizer);
-        let shared = Arc::new(Shared { orb: orb.clone(), services, objects, access, log, data });
+        let tails = Arc::new(Tails::default());
+        let shared =
+            Arc::new(Shared { orb: orb.clone(), services, objects, access, log, data, tails: Arc::clone(&tails) });
         let router = move |address| router(shared, authentication, AllowedHosts::of(address, &hosts));
         let limits = HttpLimits { connections: MAX_CONNECTIONS, ..HttpLimits::default() };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -138,7 +146,16 @@ impl Console {
             .build()
             .context("cannot start the threads of the console")?;
         let server = runtime.block_on(async { HttpServer::start(address, None, limits, router) })?;
-        Ok(Self { server: Some(server), runtime, token })
+        let idle = Arc::clone(&tails);
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(IDLE_INTERVAL).await;
+                let idle = Arc::clone(&idle);
+                // A thread that may block ends connections; the next round waits for it.
+                _ = tokio::task::spawn_blocking(move || idle.end_idle()).await;
+            }
+        });
+        Ok(Self { server: Some(server), runtime, token, tails })
     }
 
     /// The address that it listens at.
@@ -166,6 +183,7 @@ impl Console {
         if let Some(server) = self.server.take() {
             self.runtime.block_on(server.stop());
         }
+        self.tails.end_all();
         // Operations have time limits of their own.
         self.runtime.shutdown_background();
     }
@@ -188,6 +206,10 @@ fn router(shared: Arc<Shared>, authentication: Arc<Authentication>, hosts: Allow
         .route("/call", post(call))
         .route("/offers", get(query_offers))
         .route("/offers/types", get(list_types))
+        .route("/channels", get(list_channels))
+        .route("/channels/consumers", get(list_consumers))
+        .route("/channels/tail", post(begin_tail))
+        .route("/channels/tail/{tail}", get(tail_events).delete(end_tail))
         .route("/servers", get(list_servers))
         .route("/servers/{server}/output", get(server_output))
         .route("/servers/{server}/{action}", post(change_server))
@@ -291,6 +313,56 @@ async fn query_offers(
 
 async fn list_types(State(shared): SharedState, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
     run(shared, caller, |shared, permissions| offers::types(permissions, &shared.orb)).await
+}
+
+#[derive(Deserialize)]
+struct ChannelQuery {
+    /// The initial reference of the channel's service.
+    service: String,
+    /// The name of the channel, or its number.
+    channel: String,
+}
+
+async fn list_channels(State(shared): SharedState, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+    run(shared, caller, |shared, permissions| channels::list(permissions, &shared.orb)).await
+}
+
+async fn list_consumers(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<ChannelQuery>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, permissions| {
+        channels::consumers(permissions, &shared.orb, &query.service, &query.channel)
+    })
+    .await
+}
+
+async fn begin_tail(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<ChannelQuery>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, permissions| {
+        shared.tails.begin(permissions, &shared.orb, &query.service, &query.channel)
+    })
+    .await
+}
+
+async fn tail_events(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Path(tail): Path<u64>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, permissions| shared.tails.events(permissions, tail)).await
+}
+
+async fn end_tail(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Path(tail): Path<u64>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, permissions| shared.tails.end(permissions, tail)).await
 }
 
 async fn describe_object(

@@ -1,6 +1,7 @@
 // The console: login, views and their addresses.
 
 import { detailsOf, request, token } from "./api.js";
+import { showChannels } from "./channels.js";
 import { button, element, problemNote } from "./dom.js";
 import { showLoad } from "./load.js";
 import { showLog } from "./log.js";
@@ -8,7 +9,7 @@ import { showNames } from "./names.js";
 import { showOffers } from "./offers.js";
 import { showServers } from "./servers.js";
 
-const VIEWS = { names: showNames, offers: showOffers, servers: showServers, load: showLoad, log: showLog };
+const VIEWS = { names: showNames, offers: showOffers, channels: showChannels, servers: showServers, load: showLoad, log: showLog };
 
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");

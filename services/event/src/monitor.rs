@@ -35,6 +35,7 @@ impl MonitorServant for MonitorState {
             let numbers = channel.numbers();
             Ok(ChannelState {
                 name: channel.name.clone(),
+                alias: String::new(),
                 channel: Some(reference(channel)?.unchecked_narrow()),
                 consumers: clamped(numbers.consumers),
                 suppliers: clamped(numbers.suppliers),
@@ -42,6 +43,8 @@ impl MonitorServant for MonitorState {
                 delivered: numbers.delivered,
                 dropped: numbers.dropped,
                 longest_queue: clamped(numbers.longest_queue),
+                expired: 0, // events have no end of life here
+                lag_ms: numbers.lag_ms,
             })
         });
         states.collect()
@@ -63,6 +66,7 @@ impl MonitorServant for MonitorState {
             delivered: counts.delivered,
             dropped: counts.dropped,
             failures: counts.failures,
+            expired: counts.expired,
         });
         Ok(states.collect())
     }

@@ -14,12 +14,14 @@ use spandrel::services::cos_notify_channel_admin::{
     EventChannelFactoryServant, EventChannelServant, EventChannelSkeleton, InterFilterGroupOperator, SupplierAdmin,
 };
 use spandrel::services::cos_notify_filter::FilterFactory;
+use spandrel::services::event_monitoring::Monitor;
+use spandrel::services::notification_monitoring::MonitoredFactoryServant;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
 use crate::admin_properties::AdminSettings;
 use crate::admins::AdminServant;
 use crate::channel::Channel;
-use crate::keys::{FACTORY_KEY, FILTERS};
+use crate::keys::{FACTORY_KEY, FILTERS, MONITOR};
 use crate::kind::Side;
 use crate::members::DEFAULT_ADMIN;
 use crate::qos::{Level, Qos, Reliability};
@@ -191,5 +193,12 @@ impl EventChannelFactoryServant for FactoryServant {
     fn get_event_channel(&self, id: i32) -> Result<Option<EventChannel>, GetEventChannelError> {
         let channel = self.0.get(id).ok_or(ChannelNotFound {})?;
         Ok(Some(channel.reference(None)?.unchecked_narrow()))
+    }
+}
+
+impl MonitoredFactoryServant for FactoryServant {
+    fn event_monitor(&self) -> Result<Option<Monitor>, SystemException> {
+        let id = ObjectId::from(MONITOR);
+        Ok(Some(self.0.shared.adapter.id_to_reference(&id)?.unchecked_narrow()))
     }
 }

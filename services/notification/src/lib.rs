@@ -65,6 +65,7 @@ mod mapping_filter_object;
 mod member;
 mod members;
 mod metrics;
+mod monitor;
 mod notification;
 mod proxy;
 mod pulled;

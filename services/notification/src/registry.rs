@@ -1,6 +1,7 @@
 //! The channels of a service by their ids.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use spandrel::SystemException;
 use spandrel::net::sync::{Arc, RwLock};
@@ -68,6 +69,13 @@ impl Registry {
 
     pub(crate) fn get(&self, id: i32) -> Option<Arc<Channel>> {
         self.channels.read().by_id.get(&id).cloned()
+    }
+
+    /// Up to so many channels after the one with this number.
+    pub(crate) fn after(&self, id: i32, how_many: usize) -> Vec<Arc<Channel>> {
+        let channels = self.channels.read();
+        let rest = channels.by_id.range((Bound::Excluded(id), Bound::Unbounded));
+        rest.take(how_many).map(|(_, channel)| Arc::clone(channel)).collect()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Channel>> {

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use spandrel::net::sync::Arc;
 use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError, WaitForCompletion};
-use spandrel::services::cos_notify_channel_admin::EventChannelFactorySkeleton;
 use spandrel::services::cos_notify_filter::FilterFactorySkeleton;
+use spandrel::services::event_monitoring::MonitorSkeleton;
+use spandrel::services::notification_monitoring::MonitoredFactorySkeleton;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
 use spandrel_delivery::{EventMemory, PeerOptions, PullReplies, Timer};
 use spandrel_store::{Administration, Service, Storage};
@@ -15,9 +16,10 @@ use crate::durable::DurableStore;
 use crate::filter_bounds::FilterBounds;
 use crate::filter_factory::FilterFactory;
 use crate::filters::Filters;
-use crate::keys::{FACTORY_KEY, FILTERS};
+use crate::keys::{FACTORY_KEY, FILTERS, MONITOR};
 use crate::limits::Limits;
 use crate::metrics::render;
+use crate::monitor::MonitorState;
 use crate::qos::Qos;
 use crate::records::ChannelRecord;
 use crate::registry::Registry;
@@ -181,11 +183,13 @@ impl NotificationService {
         });
         let last_channel = i32::try_from(state.last_channel).unwrap_or(i32::MAX);
         let registry = Registry::new(Arc::clone(&shared), last_channel);
-        let factory = EventChannelFactorySkeleton::new(FactoryServant(Arc::clone(&registry)));
+        let factory = MonitoredFactorySkeleton::new(FactoryServant(Arc::clone(&registry)));
         let factory = shared.serve(&ObjectId::from(FACTORY_KEY), Arc::new(factory))?;
         orb.set_object_key_alias(FACTORY_KEY, &factory)?;
         let filters = FilterFactorySkeleton::new(FilterFactory(Arc::clone(&shared)));
         shared.serve(&ObjectId::from(FILTERS), Arc::new(filters))?;
+        let monitor = MonitorSkeleton::new(MonitorState(Arc::clone(&registry)));
+        shared.serve(&ObjectId::from(MONITOR), Arc::new(monitor))?;
         if let Some(store) = &store {
             restore(&registry, store, state)?;
         }

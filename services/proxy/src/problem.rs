@@ -60,6 +60,12 @@ impl Problem {
         self.header(RETRY_AFTER, seconds)
     }
 
+    /// Its JSON object, for an answer that has other parts.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        Value::Object(self.members.clone())
+    }
+
     /// The HTTP status of the response.
     #[must_use]
     pub fn status(&self) -> StatusCode {

@@ -11,7 +11,7 @@ use spandrel::services::cos_event_channel_admin::{EventChannel, ProxyPullSupplie
 use spandrel::services::cos_notify_channel_admin::EventChannelFactory;
 use spandrel::services::event_monitoring::{ChannelState, ConsumerState, Monitor, MonitoredFactory};
 use spandrel::types::{Any, Interface as _};
-use spandrel::{Orb, SystemExceptionKind, dynamic::DynAny};
+use spandrel::{Orb, SystemException, SystemExceptionKind, dynamic::DynAny};
 
 use self::args::{ChannelArgs, CreateArgs, PushArgs, ServiceArgs, WatchArgs, print_events};
 use self::notification::Notification;
@@ -35,8 +35,8 @@ Examples:
   spandrel events push 1 'string \"empty\"' --type Plant/Alarm --field 'level=long 7' --at corbaloc::…/NotificationService
 
 A channel is its name in the service, or a URL. Without --at, the service is that at 127.0.0.1:11169. Values have their type before
-them, as in `spandrel call`; list and lag need Spandrel's event service. With the factory of a notification service, also another
-one's, a channel is its number, its name in the naming service, or a URL; events are structured ones, and there is no lag.
+them, as in `spandrel call`. With the factory of a notification service, also another one's, a channel is its number, its name in
+the naming service, or a URL, and events are structured ones. The list of an event service, and lag, need Spandrel's services.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
@@ -85,8 +85,8 @@ impl Args {
                 None => service.push(args),
             }),
             Command::Lag(args) => run(&args.service, |service| match service.notification()? {
-                Some(_) => Err(anyhow::anyhow!("a notification service does not tell the lag: see its metrics")),
-                None => service.lag(&args.channel),
+                Some(notification) => Ok(lag_text(&notification.lag(&args.channel)?, args.service.client.json)),
+                None => Ok(lag_text(&service.lag(&args.channel)?, args.service.client.json)),
             }),
         }
     }
@@ -134,16 +134,7 @@ impl Service<'_> {
     }
 
     fn monitor(&self) -> anyhow::Result<Monitor> {
-        let monitor = self.factory()?.event_monitor().map_err(|error| {
-            let has_none = error.kind() == SystemExceptionKind::BadOperation;
-            anyhow::Error::new(error).context(if has_none {
-                "the event service has no monitor"
-            } else {
-                "cannot ask the event service for its monitor"
-            })
-        })?;
-        let monitor = monitor.context("the event service has no monitor")?;
-        Ok(bound(monitor.as_object(), self.deadline)?.unchecked_narrow())
+        usable_monitor(self.factory()?.event_monitor(), "event", self.deadline)
     }
 
     fn channel(&self, text: &str) -> anyhow::Result<EventChannel> {
@@ -197,32 +188,8 @@ impl Service<'_> {
         Ok(table.finish())
     }
 
-    fn lag(&self, name: &str) -> anyhow::Result<String> {
-        let states = self.monitor()?.consumers(name, PAGE);
-        let states = states.with_context(|| format!("cannot show the consumers of `{}`", escape(name)))?;
-        if self.args.client.json {
-            let json = |state: &ConsumerState| {
-                let object = JsonObject::new().value("consumer", format!("{:x}", state.number));
-                let object = object.value("pushed", state.is_pushed).value("queued", state.queued);
-                let object = object.value("queued_octets", state.queued_octets).value("lag_ms", state.lag_ms);
-                let object = object.value("delivered", state.delivered).value("dropped", state.dropped);
-                object.value("failures", state.failures).finish()
-            };
-            return Ok(format!("{}\n", array(states.iter().map(json))));
-        }
-        let mut table = Table::new(["CONSUMER", "KIND", "QUEUE", "LAG", "DELIVERED", "DROPPED", "FAILURES"]);
-        for state in &states {
-            table.row([
-                format!("{:x}", state.number),
-                if state.is_pushed { "push" } else { "pull" }.to_owned(),
-                state.queued.to_string(),
-                format!("{} ms", state.lag_ms),
-                state.delivered.to_string(),
-                state.dropped.to_string(),
-                state.failures.to_string(),
-            ]);
-        }
-        Ok(table.finish())
+    fn lag(&self, name: &str) -> anyhow::Result<Vec<ConsumerState>> {
+        consumers_of(&self.monitor()?, name)
     }
 
     fn push(&self, args: &PushArgs) -> anyhow::Result<String> {
@@ -268,4 +235,55 @@ impl Service<'_> {
         }
         escape(&value_text(event)).to_string()
     }
+}
+
+/// The monitor that a factory of this kind of service has returned, with the time limit of the command.
+fn usable_monitor(
+    answer: Result<Option<Monitor>, SystemException>,
+    kind: &str,
+    deadline: Deadline,
+) -> anyhow::Result<Monitor> {
+    let monitor = answer.map_err(|error| {
+        let has_none = error.kind() == SystemExceptionKind::BadOperation;
+        anyhow::Error::new(error).context(if has_none {
+            format!("the {kind} service has no monitor")
+        } else {
+            format!("cannot ask the {kind} service for its monitor")
+        })
+    })?;
+    let monitor = monitor.with_context(|| format!("the {kind} service has no monitor"))?;
+    Ok(bound(monitor.as_object(), deadline)?.unchecked_narrow())
+}
+
+/// The consumers of a channel, those with the longest queues first.
+fn consumers_of(monitor: &Monitor, name: &str) -> anyhow::Result<Vec<ConsumerState>> {
+    let states = monitor.consumers(name, PAGE);
+    states.with_context(|| format!("cannot show the consumers of `{}`", escape(name)))
+}
+
+fn lag_text(states: &[ConsumerState], is_json: bool) -> String {
+    if is_json {
+        let json = |state: &ConsumerState| {
+            let object = JsonObject::new().value("consumer", format!("{:x}", state.number));
+            let object = object.value("pushed", state.is_pushed).value("queued", state.queued);
+            let object = object.value("queued_octets", state.queued_octets).value("lag_ms", state.lag_ms);
+            let object = object.value("delivered", state.delivered).value("dropped", state.dropped);
+            object.value("expired", state.expired).value("failures", state.failures).finish()
+        };
+        return format!("{}\n", array(states.iter().map(json)));
+    }
+    let mut table = Table::new(["CONSUMER", "KIND", "QUEUE", "LAG", "DELIVERED", "DROPPED", "EXPIRED", "FAILURES"]);
+    for state in states {
+        table.row([
+            format!("{:x}", state.number),
+            if state.is_pushed { "push" } else { "pull" }.to_owned(),
+            state.queued.to_string(),
+            format!("{} ms", state.lag_ms),
+            state.delivered.to_string(),
+            state.dropped.to_string(),
+            state.expired.to_string(),
+            state.failures.to_string(),
+        ]);
+    }
+    table.finish()
 }

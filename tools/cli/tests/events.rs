@@ -1,6 +1,7 @@
 //! `spandrel events` against our event service.
 
 use serde_json::{Value, json};
+use spandrel::services::cos_event_channel_admin::EventChannel;
 use spandrel::{Endpoint, Orb};
 use spandrel_event::{EventOptions, EventService, FACTORY_KEY};
 use spandrel_naming::{NamingOptions, NamingService};
@@ -63,7 +64,8 @@ fn channels_of_a_notification_service_are_created_watched_and_pushed_to() {
     let service = NotificationService::start(&orb, NotificationOptions::new(folder.path())).unwrap();
     let (host, port) = orb.listen().unwrap().remove(0);
     let url = format!("corbaloc::{host}:{port}/NotificationService");
-    let root = format!("-ORBInitRef NameService=corbaloc::{host}:{port}/NameService");
+    let root_url = format!("corbaloc::{host}:{port}/NameService");
+    let root = format!("-ORBInitRef NameService={root_url}");
     let run = |words: &[&str]| spandrel(&[&["events"], words, &["--at", &url, "--orb", &root]].concat());
     let ok = |words: &[&str]| {
         let output = run(words);
@@ -99,6 +101,19 @@ fn channels_of_a_notification_service_are_created_watched_and_pushed_to() {
     assert_eq!(events, [event(9), event(7)]);
     // Nothing of the commands is left but the channel.
     assert_eq!(json(&["list"]), listed);
+    // A consumer that pulls nothing lags behind, by whatever name its channel is known.
+    let channel: EventChannel =
+        orb.string_to_object(created["reference"].as_str().unwrap()).unwrap().unchecked_narrow();
+    let proxy = channel.for_consumers().unwrap().unwrap().obtain_pull_supplier().unwrap().unwrap();
+    proxy.connect_pull_consumer(None).unwrap();
+    (0..3).for_each(|_| assert_eq!(ok(&["push", "1", "long 5"]), ""));
+    for channel in ["1", "plant/alarms", created["reference"].as_str().unwrap()] {
+        let lag = json(&["lag", channel]);
+        assert_eq!((&lag[0]["queued"], &lag[0]["pushed"]), (&json!(3), &json!(false)), "{channel}: {lag}");
+        assert!(lag[0]["lag_ms"].as_u64().is_some_and(|lag| lag > 0) && lag[1].is_null(), "{lag}");
+    }
+    assert!(ok(&["lag", "1"]).contains("pull  3 "));
+    proxy.disconnect_pull_supplier().unwrap();
     assert!(ok(&["list"]).contains("connections, events"));
     for (words, code, text) in [
         (&["push", "1", "long 5", "--field", "level"][..], 2, "is not NAME=VALUE"),
@@ -107,7 +122,9 @@ fn channels_of_a_notification_service_are_created_watched_and_pushed_to() {
         (&["watch", "1", "--filter", "$level >"], 1, "cannot use the filter"),
         (&["create", "5"], 2, "cannot be the name of a channel"),
         (&["create", "plant/alarms"], 1, "cannot bind"),
-        (&["lag", "1"], 1, "see its metrics"),
+        (&["lag", "77"], 1, "cannot show the consumers of `77`"),
+        (&["lag", "NameService"], 1, "is not bound"),
+        (&["lag", &root_url], 1, "is no channel of this notification service"),
     ] {
         let output = run(words);
         check_code(&output, code);

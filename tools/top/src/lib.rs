@@ -11,7 +11,7 @@ mod source;
 mod tables;
 mod view;
 
-pub use rows::{ConnectionRow, OrbRow, Rows, ServiceRow, TaskRow};
+pub use rows::{ChannelRow, ConnectionRow, OrbRow, Rows, ServiceRow, TaskRow};
 pub use sample::Sample;
 pub use source::{InvalidSource, Source};
 pub use view::{View, text};

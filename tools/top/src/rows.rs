@@ -15,6 +15,8 @@ pub struct Rows {
     pub tasks: Vec<TaskRow>,
     /// A row for each ORB of the process.
     pub orbs: Vec<OrbRow>,
+    /// Channels of an event or notification service, those with the longest queues first.
+    pub channels: Vec<ChannelRow>,
     /// Connections of the ORBs, those with the most requests first.
     pub connections: Vec<ConnectionRow>,
 }
@@ -99,6 +101,27 @@ pub struct ConnectionRow {
     pub octets: Option<f64>,
 }
 
+/// A channel of events.
+#[derive(Clone, Debug)]
+pub struct ChannelRow {
+    /// The name, or the number in a notification service.
+    pub name: String,
+    /// Connected consumers.
+    pub consumers: u64,
+    /// Connected suppliers.
+    pub suppliers: u64,
+    /// Events of suppliers each second.
+    pub received: Option<f64>,
+    /// Deliveries to consumers each second.
+    pub delivered: Option<f64>,
+    /// Events each second that consumers did not get: dropped or expired.
+    pub lost: Option<f64>,
+    /// The events in the longest queue of a consumer.
+    pub queued: u64,
+    /// The age in seconds of the event that is next in a queue.
+    pub lag: f64,
+}
+
 impl Rows {
     /// The rows of a sample, with rates since an earlier one.
     #[must_use]
@@ -108,6 +131,7 @@ impl Rows {
             services: services(now),
             tasks: tasks(&interval),
             orbs: orbs(&interval),
+            channels: channels(&interval),
             connections: connections(&interval),
         }
     }
@@ -219,5 +243,30 @@ fn connections(interval: &Interval<'_>) -> Vec<ConnectionRow> {
     let mut rows: Vec<_> = interval.now.series("spandrel_connection_requests_total").iter().map(connection).collect();
     rows.sort_by(|one, other| other.rate.unwrap_or_default().total_cmp(&one.rate.unwrap_or_default()));
     rows.truncate(MAX_CONNECTIONS);
+    rows
+}
+
+/// The channels of an event service and of a notification service, as their metrics show them.
+fn channels(interval: &Interval<'_>) -> Vec<ChannelRow> {
+    let (now, mut rows) = (interval.now, Vec::new());
+    for service in ["event", "notification"] {
+        for (labels, consumers) in now.series(&format!("spandrel_{service}_consumers")) {
+            let name = label(labels, "channel");
+            let of = [("channel", name)];
+            let rate = |count: &str| interval.rate(&format!("spandrel_{service}s_{count}_total"), &of);
+            let number = |gauge: &str| now.number(&format!("spandrel_{service}_{gauge}"), &of);
+            rows.push(ChannelRow {
+                name: name.to_owned(),
+                consumers: whole(*consumers),
+                suppliers: whole(number("suppliers")),
+                received: rate("received"),
+                delivered: rate("delivered"),
+                lost: rate("dropped").zip(rate("expired")).map(|(dropped, expired)| dropped + expired),
+                queued: whole(number("queue_length")),
+                lag: number("lag_milliseconds") / 1e3,
+            });
+        }
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.queued));
     rows
 }

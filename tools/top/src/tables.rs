@@ -53,6 +53,16 @@ const ORBS: [Column; 9] = [
     number("calls/s"),
     number("failures/s"),
 ];
+const CHANNELS: [Column; 8] = [
+    words("channel"),
+    number("consumers"),
+    number("suppliers"),
+    number("received/s"),
+    number("delivered/s"),
+    number("lost/s"),
+    number("queue"),
+    number("lag"),
+];
 const CONNECTIONS: [Column; 5] =
     [words("connection"), words("side"), words("ORB"), number("requests/s"), number("octets/s")];
 
@@ -91,6 +101,18 @@ pub(crate) fn tables(rows: &Rows) -> Vec<Table> {
             measured(rate(row.failures)),
         ]
     });
+    let channels = rows.channels.iter().map(|row| {
+        vec![
+            row.name.clone(),
+            row.consumers.to_string(),
+            row.suppliers.to_string(),
+            rate(row.received),
+            rate(row.delivered),
+            rate(row.lost),
+            row.queued.to_string(),
+            duration(row.lag),
+        ]
+    });
     let connections = rows
         .connections
         .iter()
@@ -100,6 +122,7 @@ pub(crate) fn tables(rows: &Rows) -> Vec<Table> {
     let all = [
         Table { title: "Streams", columns: &TASKS, rows: tasks.collect(), remark: None },
         Table { title: "ORBs", columns: &ORBS, rows: orbs.collect(), remark },
+        Table { title: "Channels", columns: &CHANNELS, rows: channels.collect(), remark: None },
         Table { title: "Connections", columns: &CONNECTIONS, rows: connections.collect(), remark: None },
         Table { title: "Services", columns: &SERVICES, rows: services.collect(), remark: None },
     ];
@@ -153,6 +176,7 @@ fn duration(seconds: f64) -> String {
     match seconds {
         seconds if seconds.is_infinite() => "> 69 s".to_owned(),
         seconds if seconds >= 1.0 => format!("{seconds:.1} s"),
+        0.0 => "0".to_owned(),
         seconds if seconds >= 1e-3 => format!("{:.1} ms", seconds * 1e3),
         seconds => format!("{:.0} µs", seconds * 1e6),
     }

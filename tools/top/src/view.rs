@@ -87,7 +87,7 @@ impl View {
     fn lines(&self) -> Vec<Line<'static>> {
         let tables = tables(&self.rows);
         if tables.is_empty() && self.error.is_none() {
-            return vec![Line::raw(""), Line::raw("No streams, services or ORBs in these metrics.")];
+            return vec![Line::raw(""), Line::raw("No streams, channels, services or ORBs in these metrics.")];
         }
         let is_old = self.error.is_some();
         let mut lines: Vec<_> = tables.iter().flat_map(|table| lines(table, is_old)).collect();

@@ -271,6 +271,40 @@ fn a_counter_that_begins_again_has_no_negative_rate() {
     assert_eq!(spandrel_top::text(&rows), "");
 }
 
+/// The channel with the longest queue is the first, with its rates since the sample before.
+#[test]
+fn channels_have_their_rates_queues_and_lag() {
+    let then = Instant::now();
+    let text = |received: u64, dropped: u64, queue: u64| {
+        format!(
+            "spandrel_event_consumers{{channel=\"Alarms\"}} 3\n\
+             spandrel_event_suppliers{{channel=\"Alarms\"}} 1\n\
+             spandrel_events_received_total{{channel=\"Alarms\"}} {received}\n\
+             spandrel_events_delivered_total{{channel=\"Alarms\"}} {}\n\
+             spandrel_events_dropped_total{{channel=\"Alarms\"}} {dropped}\n\
+             spandrel_event_queue_length{{channel=\"Alarms\"}} {queue}\n\
+             spandrel_event_lag_milliseconds{{channel=\"Alarms\"}} 1500\n\
+             spandrel_notification_consumers{{channel=\"1\"}} 2\n\
+             spandrel_notifications_dropped_total{{channel=\"1\"}} {dropped}\n\
+             spandrel_notifications_expired_total{{channel=\"1\"}} {received}\n\
+             spandrel_notification_queue_length{{channel=\"1\"}} 9\n",
+            3 * received
+        )
+    };
+    let before = Sample::new(&text(10, 0, 4), then);
+    let now = Sample::new(&text(30, 4, 7), then + Duration::from_secs(2));
+    let rows = Rows::new(Some(&before), &now);
+    let [numbered, named] = &rows.channels[..] else { panic!("{rows:?}") };
+    assert_eq!((&*numbered.name, numbered.queued, numbered.lost), ("1", 9, Some(12.0)));
+    assert_eq!((&*named.name, named.consumers, named.suppliers, named.queued), ("Alarms", 3, 1, 7));
+    assert_eq!((named.received, named.delivered, named.lost), (Some(10.0), Some(30.0), Some(2.0)));
+    let view = View { rows, ..View::default() };
+    let shown = screen(&view, 100, 20);
+    let line = shown.lines().find(|line| line.contains("Alarms")).unwrap_or_else(|| panic!("{shown}"));
+    let cells: Vec<&str> = line.trim_matches('"').split_whitespace().collect();
+    assert_eq!(cells, ["Alarms", "3", "1", "10", "30", "2", "7", "1.5", "s"], "{shown}");
+}
+
 #[test]
 fn scrolling_stays_within_the_lines() {
     let mut view = View::default();
@@ -278,7 +312,7 @@ fn scrolling_stays_within_the_lines() {
     assert!(view.offset <= 1);
     view.scroll(-100);
     assert_eq!(view.offset, 0);
-    assert!(screen(&view, 60, 6).contains("No streams, services or ORBs"));
+    assert!(screen(&view, 70, 6).contains("No streams, channels, services or ORBs"));
     // A terminal that is too small shows less, and nothing fails.
     for size in 1..8 {
         screen(&view, size, size);

@@ -25,6 +25,9 @@ fn bundled_stubs_are_up_to_date() {
     bundled("cos", "EventFactory.idl", "event_factory.rs", &with_names);
     let with_factory = with_names.external("EventFactory.idl", "crate").expect("a path");
     bundled("cos", "EventMonitor.idl", "event_monitor.rs", &with_factory);
+    let with_services = with_factory.external("EventMonitor.idl", "crate").expect("a path");
+    let with_services = with_services.external("CosNotification.idl", "crate").expect("a path");
+    bundled("cos", "NotificationMonitor.idl", "notification_monitor.rs", &with_services);
     bundled("cos", "ImplementationRepository.idl", "implementation_repository.rs", &options());
     bundled("bulk", "Bulk.idl", "bulk.rs", &options().asynchronous_client(false));
 }

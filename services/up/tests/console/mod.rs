@@ -1,5 +1,6 @@
 //! The web console of a running process.
 
+mod channels;
 mod http;
 mod numbers;
 mod offers;

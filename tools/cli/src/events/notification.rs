@@ -14,10 +14,13 @@ use spandrel::services::cos_notify_channel_admin::{
     StructuredProxyPushConsumer, SupplierAdmin,
 };
 use spandrel::services::cos_notify_filter::{ConstraintExp, FilterFactory};
+use spandrel::services::event_monitoring::{ChannelState, ConsumerState};
+use spandrel::services::notification_monitoring::MonitoredFactory;
 use spandrel::types::{Any, Interface};
 use spandrel::{ObjectRef, Orb};
 
 use super::args::{CreateArgs, PushArgs, WatchArgs, print_events};
+use super::{PAGE, consumers_of, usable_monitor};
 use crate::client_args::bound;
 use crate::json::{JsonObject, array};
 use crate::trade::{Table, read_value, value_text};
@@ -130,6 +133,33 @@ impl Notification<'_> {
             table.row([number.to_string(), consumers.to_string(), suppliers.to_string(), persistent.to_owned()]);
         }
         Ok(table.finish())
+    }
+
+    /// The consumers of a channel.
+    pub(super) fn lag(&self, text: &str) -> anyhow::Result<Vec<ConsumerState>> {
+        let factory: MonitoredFactory = self.factory.as_object().unchecked_narrow();
+        let monitor = usable_monitor(factory.event_monitor(), "notification", self.deadline)?;
+        if text.parse::<i32>().is_ok() {
+            return consumers_of(&monitor, text);
+        }
+        // The number of the channel with this reference.
+        let object = naming::object(self.orb, text)?;
+        let mut after = String::new();
+        loop {
+            let page = monitor.channels(&after, PAGE).context("cannot list the channels")?;
+            let is_same = |state: &&ChannelState| {
+                state.channel.as_ref().is_some_and(|channel| channel.as_object().is_equivalent(&object))
+            };
+            if let Some(state) = page.iter().find(is_same) {
+                return consumers_of(&monitor, &state.name);
+            }
+            // A page that does not advance is the end, also of a server that repeats itself.
+            let number = |name: &str| name.parse::<i32>().unwrap_or_default();
+            let Some(last) = page.last().filter(|last| number(&last.name) > number(&after)) else {
+                anyhow::bail!("`{}` is no channel of this notification service", escape(text));
+            };
+            after.clone_from(&last.name);
+        }
     }
 
     pub(super) fn push(&self, args: &PushArgs) -> anyhow::Result<String> {
