@@ -327,6 +327,7 @@ pages! {
     life_cycle: "docs/life-cycle.md",
     naming: "docs/naming-service.md",
     naming_in_the_tutorial: "docs/tutorial/naming.md",
+    notification: "docs/notification-service.md",
     orchestra: "docs/orchestra.md",
     persistence: "docs/tutorial/persistence.md",
     property: "docs/property-service.md",
