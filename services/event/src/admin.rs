@@ -32,7 +32,7 @@ impl ChannelServant {
         self.channel.serve(None, Arc::new(EventChannelSkeleton::new(self.clone())))
     }
 
-    fn part(&self, part: &str) -> Result<ObjectRef, SystemException> {
+    pub(crate) fn part(&self, part: &str) -> Result<ObjectRef, SystemException> {
         Ok(self.channel.shared.adapter.id_to_reference(&self.channel.object_id(Some(part)))?)
     }
 }

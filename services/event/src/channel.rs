@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use spandrel::cdr::to_octets;
+use spandrel::dynamic::InterfaceDescription;
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::poa::ObjectId;
 use spandrel::server::Servant;
-use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 use spandrel_daemon::require_at_most;
 use spandrel_delivery::{
@@ -16,6 +16,7 @@ use spandrel_delivery::{
     TaskEnd, notify_disconnection,
 };
 
+use crate::content::EventContent;
 use crate::settings::ChannelSettings;
 use crate::shared::{PullReply, Shared};
 use crate::store::{ConnectionRecord, ProxyKind, form};
@@ -75,6 +76,8 @@ pub(crate) struct Proxy {
     pub(crate) queue: EventQueue<PullReply>,
     /// The end of the task that pushes or pulls.
     pub(crate) task: TaskEnd,
+    /// The interface by whose operations a typed peer passes or gets events.
+    pub(crate) interface: Option<Arc<InterfaceDescription>>,
     created: Instant,
 }
 
@@ -105,18 +108,18 @@ impl Channel {
     ///
     /// # Errors
     /// IMP_LIMIT for an event that is too large; NO_RESOURCES if the memory is full of events of other channels.
-    pub(crate) fn publish(&self, value: &Any) -> Result<(), SystemException> {
+    pub(crate) fn publish(&self, content: EventContent) -> Result<(), SystemException> {
         self.counts.received.fetch_add(1, Ordering::Relaxed);
-        let is_other = |filter: &String| value.type_code().without_aliases().id().ok() != Some(filter.as_str());
+        let is_other = |filter: &String| content.value.type_code().without_aliases().id().ok() != Some(filter.as_str());
         if self.settings.filter.as_ref().is_some_and(is_other) {
             self.counts.filtered.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
-        self.distribute(value).inspect_err(|_| _ = self.counts.refused.fetch_add(1, Ordering::Relaxed))
+        self.distribute(content).inspect_err(|_| _ = self.counts.refused.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn distribute(&self, value: &Any) -> Result<(), SystemException> {
-        let encoded = to_octets(value, &form()).map_err(|error| {
+    fn distribute(&self, content: EventContent) -> Result<(), SystemException> {
+        let encoded = to_octets(&content.value, &form()).map_err(|error| {
             let detail = move || format!("the event has no encoding: {error}");
             SystemException::bad_param(0, CompletionStatus::No).with_detail(detail)
         })?;
@@ -136,8 +139,8 @@ impl Channel {
                     .with_detail("the memory for events is full of events of other channels"));
             }
         };
-        let event = Arc::new(Event::new(value.clone(), charge));
-        for proxy in consumers().filter(|proxy| proxy.connection.is_connected()) {
+        let event = Arc::new(Event::new(content, charge));
+        for proxy in consumers().filter(|proxy| proxy.is_for(&event.value)) {
             if let Some(pull) = proxy.queue.add(Arc::clone(&event), Lifetime::default()) {
                 self.shared.replies.send(pull);
             }
@@ -164,7 +167,12 @@ impl Channel {
     ///
     /// # Errors
     /// IMP_LIMIT if there are too many; OBJECT_NOT_EXIST if the channel is destroyed.
-    pub(crate) fn add_proxy(&self, kind: ProxyKind, number: Option<u64>) -> Result<Arc<Proxy>, SystemException> {
+    pub(crate) fn add_proxy(
+        &self,
+        kind: ProxyKind,
+        number: Option<u64>,
+        interface: Option<Arc<InterfaceDescription>>,
+    ) -> Result<Arc<Proxy>, SystemException> {
         let evicted = {
             let mut proxies = self.proxies.write();
             if proxies.is_destroyed {
@@ -205,6 +213,7 @@ impl Channel {
                 connection: ConnectionCell::default(),
                 queue: EventQueue::new(bounds),
                 task: TaskEnd::default(),
+                interface,
                 created: Instant::now(),
             });
             proxies.by_number.insert(number, Arc::clone(&proxy));
@@ -212,19 +221,26 @@ impl Channel {
         };
         let (evicted, proxy) = evicted;
         if let Some(evicted) = evicted {
-            self.deactivate(&evicted.part());
+            self.deactivate_proxy(&evicted);
         }
         Ok(proxy)
     }
 
     /// Makes a connection durable.
     pub(crate) fn store_connection(&self, proxy: &Proxy, peer: Option<&ObjectRef>) -> Result<(), SystemException> {
+        // The interface of a typed connection might not be described at the next start: it ends with the process.
+        if proxy.interface.is_some() {
+            return Ok(());
+        }
         let record = ConnectionRecord { kind: proxy.kind, peer: peer.map(|peer| peer.ior().clone()) };
         self.shared.change(|store| store.connect(self.number, proxy.number, &record))
     }
 
     /// Removes a connection from the store.
     pub(crate) fn forget_connection(&self, proxy: &Proxy) {
+        if proxy.interface.is_some() {
+            return; // it was not stored
+        }
         if let Err(error) = self.shared.change(|store| store.disconnect(self.number, proxy.number)) {
             // It is served again after a restart, and ends when its peer fails.
             tracing::error!(%error, channel = %self.name, "the end of a connection could not be stored");
@@ -246,7 +262,7 @@ impl Channel {
             self.counts.delivered.fetch_add(counts.delivered, Ordering::Relaxed);
             self.counts.dropped.fetch_add(counts.dropped, Ordering::Relaxed);
         }
-        self.deactivate(&proxy.part());
+        self.deactivate_proxy(proxy);
         let Connection::Connected(peer) = connection else { return };
         if cause != DisconnectCause::ChannelDestroyed {
             self.forget_connection(proxy);
@@ -282,6 +298,13 @@ impl Channel {
     pub(crate) fn deactivate(&self, part: &str) {
         // It may have been deactivated by another thread.
         _ = self.shared.adapter.deactivate_object(&self.object_id(Some(part)));
+    }
+
+    fn deactivate_proxy(&self, proxy: &Proxy) {
+        self.deactivate(&proxy.part());
+        if proxy.interface.is_some() && !proxy.kind.is_of_consumer() {
+            self.deactivate(&proxy.typed_part());
+        }
     }
 
     pub(crate) fn numbers(&self) -> ChannelNumbers {
@@ -324,6 +347,17 @@ impl Channel {
 }
 
 impl Proxy {
+    /// Whether the consumer is connected, and gets events with this content.
+    fn is_for(&self, content: &EventContent) -> bool {
+        let is_understood = |interface: &Arc<InterfaceDescription>| content.is_call_of(interface);
+        self.connection.is_connected() && self.interface.as_ref().is_none_or(is_understood)
+    }
+
+    /// The part of the object id of the object that a typed supplier calls.
+    pub(crate) fn typed_part(&self) -> String {
+        format!("{:x}-typed", self.number)
+    }
+
     /// Its part of the object id.
     pub(crate) fn part(&self) -> String {
         format!("{:x}", self.number)

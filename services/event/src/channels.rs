@@ -7,11 +7,12 @@ use spandrel_store::Service;
 
 use crate::admin::ChannelServant;
 use crate::channel::Channel;
-use crate::keys::{FACTORY_KEY, MONITOR_KEY};
+use crate::keys::{FACTORY_KEY, MONITOR_KEY, typed_key};
 use crate::proxies::restore_proxy;
 use crate::registry::Registry;
 use crate::settings::{ChannelSettings, is_name};
 use crate::store::StoredChannel;
+use crate::typed::activate_typed;
 
 /// The reason why a channel was not created.
 #[derive(Debug)]
@@ -61,8 +62,10 @@ pub(crate) fn restore(registry: &Arc<Registry>, stored: StoredChannel) -> Result
 }
 
 fn activate(registry: &Arc<Registry>, channel: &Arc<Channel>) -> Result<ObjectRef, SystemException> {
-    let object = ChannelServant { channel: Arc::clone(channel), registry: Arc::clone(registry) }.activate()?;
+    let servant = ChannelServant { channel: Arc::clone(channel), registry: Arc::clone(registry) };
+    let (object, typed) = (servant.activate()?, activate_typed(&servant)?);
     channel.shared.orb.set_object_key_alias(&*channel.name, &object)?;
+    channel.shared.orb.set_object_key_alias(&*typed_key(&channel.name), &typed)?;
     Ok(object)
 }
 

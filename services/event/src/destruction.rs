@@ -4,7 +4,7 @@ use spandrel::net::sync::Arc;
 use spandrel::{CompletionStatus, SystemException};
 
 use crate::channel::Channel;
-use crate::keys::{CONSUMERS, SUPPLIERS};
+use crate::keys::{CONSUMERS, SUPPLIERS, TYPED, TYPED_CONSUMERS, TYPED_SUPPLIERS, typed_key};
 use crate::registry::Registry;
 
 /// Destroys a channel with its administrators and proxies. Connected peers get notice.
@@ -19,9 +19,10 @@ pub(crate) fn destroy(registry: &Registry, channel: &Arc<Channel>) -> Result<(),
         shared.change(|store| store.destroy(channel.number))?;
         channels.by_name.remove(&channel.name);
         shared.orb.remove_object_key_alias(&*channel.name);
+        shared.orb.remove_object_key_alias(&*typed_key(&channel.name));
     }
     channel.destroy();
-    for part in [CONSUMERS, SUPPLIERS] {
+    for part in [CONSUMERS, SUPPLIERS, TYPED, TYPED_CONSUMERS, TYPED_SUPPLIERS] {
         channel.deactivate(part);
     }
     _ = shared.adapter.deactivate_object(&channel.object_id(None)); // after this call

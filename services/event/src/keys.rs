@@ -9,3 +9,12 @@ pub const MONITOR_KEY: &str = "EventMonitor";
 /// The parts of object ids of the administrators.
 pub(crate) const CONSUMERS: &str = "consumers";
 pub(crate) const SUPPLIERS: &str = "suppliers";
+/// The parts of the typed face of a channel, and of its administrators.
+pub(crate) const TYPED: &str = "typed";
+pub(crate) const TYPED_CONSUMERS: &str = "typed-consumers";
+pub(crate) const TYPED_SUPPLIERS: &str = "typed-suppliers";
+
+/// The plain key of the typed face of a channel. Names of channels have no `/`.
+pub(crate) fn typed_key(name: &str) -> String {
+    format!("{name}/{TYPED}")
+}

@@ -1,5 +1,6 @@
 //! The servants of the proxies of suppliers and consumers.
 
+use spandrel::dynamic::{DynamicObject, InterfaceDescription};
 use spandrel::net::sync::Arc;
 use spandrel::server::{DeferredOperations, DeferringSkeleton, Servant, ServerCall, TakenRequest};
 use spandrel::services::cos_event_channel_admin::proxy_pull_consumer::ConnectPullSupplierError;
@@ -9,6 +10,7 @@ use spandrel::services::cos_event_channel_admin::proxy_push_supplier::ConnectPus
 use spandrel::services::cos_event_channel_admin::{
     ProxyPullConsumerServant, ProxyPullConsumerSkeleton, ProxyPullSupplierServant, ProxyPullSupplierSkeleton,
     ProxyPushConsumerServant, ProxyPushConsumerSkeleton, ProxyPushSupplierServant, ProxyPushSupplierSkeleton,
+    TypeError,
 };
 use spandrel::services::cos_event_comm::pull_supplier::{PullError, TryPullError};
 use spandrel::services::cos_event_comm::push_consumer::PushError;
@@ -16,13 +18,17 @@ use spandrel::services::cos_event_comm::{
     Disconnected, PullConsumer, PullConsumerServant, PullSupplier, PullSupplierServant, PushConsumer,
     PushConsumerServant, PushSupplier, PushSupplierServant,
 };
+use spandrel::services::cos_typed_event_channel_admin::TypedProxyPushConsumerSkeleton;
+use spandrel::services::cos_typed_event_comm::TypedPushConsumer;
 use spandrel::types::{Any, Interface as _};
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
 use crate::channel::{Channel, DisconnectCause, Proxy};
-use crate::delivery::{pull_events, push_events};
+use crate::content::EventContent;
+use crate::delivery::{call_consumer, pull_events, push_events};
 use crate::shared::PullReply;
 use crate::store::{ConnectionRecord, ProxyKind};
+use crate::typed::typed_servant;
 
 /// A proxy and its channel, as the servant of all four interfaces.
 #[derive(Clone, Debug)]
@@ -33,8 +39,23 @@ pub(crate) struct ProxyServant {
 
 /// Creates and activates a proxy.
 pub(crate) fn create_proxy(channel: &Arc<Channel>, kind: ProxyKind) -> Result<ObjectRef, SystemException> {
-    let proxy = channel.add_proxy(kind, None)?;
+    let proxy = channel.add_proxy(kind, None, None)?;
     ProxyServant { channel: Arc::clone(channel), proxy }.activate()
+}
+
+/// Creates and activates a proxy of a peer that passes or gets events by the operations of an interface.
+pub(crate) fn create_typed_proxy(
+    channel: &Arc<Channel>,
+    kind: ProxyKind,
+    interface: Arc<InterfaceDescription>,
+) -> Result<ObjectRef, SystemException> {
+    let proxy = channel.add_proxy(kind, None, Some(Arc::clone(&interface)))?;
+    let servant = ProxyServant { channel: Arc::clone(channel), proxy };
+    if kind == ProxyKind::PushConsumer {
+        let typed_part = servant.proxy.typed_part();
+        channel.serve(Some(&typed_part), Arc::new(typed_servant(servant.clone(), interface)))?;
+    }
+    servant.activate()
 }
 
 /// Creates a proxy of the store, with its connection.
@@ -43,7 +64,7 @@ pub(crate) fn restore_proxy(
     number: u64,
     record: ConnectionRecord,
 ) -> Result<(), SystemException> {
-    let proxy = channel.add_proxy(record.kind, Some(number))?;
+    let proxy = channel.add_proxy(record.kind, Some(number), None)?;
     let servant = ProxyServant { channel: Arc::clone(channel), proxy };
     let peer = record.peer.map(|peer| channel.shared.orb.reference(peer));
     servant
@@ -58,6 +79,9 @@ pub(crate) fn restore_proxy(
 impl ProxyServant {
     fn activate(&self) -> Result<ObjectRef, SystemException> {
         let servant: Arc<dyn Servant> = match self.proxy.kind {
+            ProxyKind::PushConsumer if self.proxy.interface.is_some() => {
+                Arc::new(TypedProxyPushConsumerSkeleton::new(self.clone()))
+            }
             ProxyKind::PushConsumer => Arc::new(ProxyPushConsumerSkeleton::new(self.clone())),
             ProxyKind::PullConsumer => Arc::new(ProxyPullConsumerSkeleton::new(self.clone())),
             ProxyKind::PushSupplier => Arc::new(ProxyPushSupplierSkeleton::new(self.clone())),
@@ -73,6 +97,12 @@ impl ProxyServant {
     fn start_task(&self, peer: Option<ObjectRef>) -> Result<(), SystemException> {
         let (channel, proxy) = (Arc::clone(&self.channel), Arc::clone(&self.proxy));
         let orb = channel.shared.orb.clone();
+        if let (ProxyKind::PushSupplier, Some(interface), Some(consumer)) =
+            (self.proxy.kind, self.proxy.interface.clone(), &peer)
+        {
+            let object = self.typed_consumer_of(consumer)?;
+            return orb.spawn(call_consumer(channel, proxy, DynamicObject::new(object, interface)));
+        }
         match (self.proxy.kind, peer) {
             (ProxyKind::PushSupplier, Some(consumer)) => orb.spawn(push_events(channel, proxy, consumer)),
             (ProxyKind::PullConsumer, Some(supplier)) => orb.spawn(pull_events(channel, proxy, supplier)),
@@ -91,6 +121,35 @@ impl ProxyServant {
         Ok(self.start_task(peer.cloned())?)
     }
 
+    /// The object that a typed consumer returns for the calls of its interface.
+    fn typed_consumer_of(&self, consumer: &ObjectRef) -> Result<ObjectRef, SystemException> {
+        let timeout = Some(self.channel.shared.peers.timeout);
+        let consumer: TypedPushConsumer = consumer.with_timeout(timeout).unchecked_narrow();
+        let object = consumer.get_typed_consumer()?;
+        let object = object.ok_or_else(|| {
+            let detail = "`get_typed_consumer` returned nil";
+            SystemException::bad_param(0, CompletionStatus::No).with_detail(detail)
+        })?;
+        Ok(object.with_timeout(timeout))
+    }
+
+    /// The object that the supplier of a typed proxy calls.
+    pub(crate) fn typed_consumer(&self) -> Result<ObjectRef, SystemException> {
+        let id = self.channel.object_id(Some(&self.proxy.typed_part()));
+        Ok(self.channel.shared.adapter.id_to_reference(&id)?)
+    }
+
+    /// Passes an event of the supplier to the channel.
+    ///
+    /// # Errors
+    /// `None` before the connection; the exceptions of the channel.
+    pub(crate) fn publish(&self, content: EventContent) -> Result<(), Option<SystemException>> {
+        if !self.proxy.connection.is_connected() {
+            return Err(None);
+        }
+        self.channel.publish(content).map_err(Some)
+    }
+
     fn disconnect(&self) {
         self.channel.disconnect(&self.proxy, DisconnectCause::ByPeer);
     }
@@ -103,10 +162,10 @@ fn required(peer: Option<&ObjectRef>) -> Result<&ObjectRef, SystemException> {
 
 impl PushConsumerServant for ProxyServant {
     fn push(&self, data: &Any) -> Result<(), PushError> {
-        if !self.proxy.connection.is_connected() {
-            return Err(Disconnected {}.into());
-        }
-        Ok(self.channel.publish(data)?)
+        self.publish(data.clone().into()).map_err(|error| match error {
+            None => Disconnected {}.into(),
+            Some(exception) => exception.into(),
+        })
     }
 
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
@@ -143,7 +202,15 @@ impl PushSupplierServant for ProxyServant {
 
 impl ProxyPushSupplierServant for ProxyServant {
     fn connect_push_consumer(&self, push_consumer: Option<&PushConsumer>) -> Result<(), ConnectPushConsumerError> {
-        self.connect(Some(required(push_consumer.map(|consumer| consumer.as_object()))?))
+        let consumer = required(push_consumer.map(|consumer| consumer.as_object()))?;
+        if let Some(interface) = &self.proxy.interface {
+            let is_of_interface = self.typed_consumer_of(consumer).and_then(|object| object.is_a(interface.id()));
+            // Also for a consumer without the operation `get_typed_consumer`.
+            if !is_of_interface.unwrap_or(false) {
+                return Err(TypeError {}.into());
+            }
+        }
+        self.connect(Some(consumer))
     }
 }
 
@@ -163,7 +230,7 @@ impl PullSupplierServant for ProxyServant {
             return Err(Disconnected {}.into());
         }
         let event = self.proxy.queue.take(1)?.pop();
-        Ok(event.map_or_else(|| (Any::default(), false), |event| (event.value.clone(), true)))
+        Ok(event.map_or_else(|| (Any::default(), false), |event| (event.value.value.clone(), true)))
     }
 
     fn disconnect_pull_supplier(&self) -> Result<(), SystemException> {

@@ -9,6 +9,7 @@ use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 use spandrel_delivery::{EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
 use spandrel_store::StoreFailure;
 
+use crate::content::EventContent;
 use crate::limits::Limits;
 use crate::store::Store;
 
@@ -50,15 +51,15 @@ impl Shared {
 pub(crate) struct PullReply(pub(crate) DeferredReply<Any, PullError>);
 
 impl WaitingPull for PullReply {
-    type Value = Any;
+    type Value = EventContent;
 
     fn is_cancelled(&self) -> bool {
         self.0.cancellation().is_cancelled()
     }
 
-    fn send(self, end: PullEnd<Any>) {
+    fn send(self, end: PullEnd<EventContent>) {
         self.0.send(match end {
-            PullEnd::Events(events) => Ok(events.first().map(|event| event.value.clone()).unwrap_or_default()),
+            PullEnd::Events(events) => Ok(events.first().map(|event| event.value.value.clone()).unwrap_or_default()),
             PullEnd::Disconnected => Err(Disconnected {}.into()),
             PullEnd::Refused => {
                 let detail = "too many calls of `pull` wait at this proxy";

@@ -6,3 +6,4 @@ mod factory;
 mod omni_events;
 mod slow;
 mod support;
+mod typed;
