@@ -3,6 +3,7 @@
 mod channels;
 mod executable;
 mod filters;
+mod foreign;
 mod hostile;
 mod killed;
 mod omni_orb;

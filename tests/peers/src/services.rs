@@ -18,14 +18,17 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time that the client may take.
 const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A Java ORB, by the profile in `peers/naming/pom.xml`.
+/// Clients over a Java ORB.
 struct JavaOrb {
-    profile: &'static str,
+    /// That of the profile in `peers/naming/pom.xml`, or of another folder in `peers`.
+    name: &'static str,
     package: &'static str,
 }
 
-const JACORB: JavaOrb = JavaOrb { profile: "jacorb", package: "org.jacorb.orb" };
-const GLASSFISH: JavaOrb = JavaOrb { profile: "glassfish", package: "com.sun.corba.ee.impl.orb" };
+const JACORB: JavaOrb = JavaOrb { name: "jacorb", package: "org.jacorb.orb" };
+const GLASSFISH: JavaOrb = JavaOrb { name: "glassfish", package: "com.sun.corba.ee.impl.orb" };
+/// Clients of event and notification services, and JacORB's notification service (`peers/events/pom.xml`).
+const JACORB_EVENTS: JavaOrb = JavaOrb { name: "events", package: JACORB.package };
 
 /// The outcome of one kind of run: so many cases, calls or ends.
 type Outcome = Result<String>;
@@ -76,9 +79,11 @@ pub(crate) fn run(kills: u32) -> Result<()> {
         "spandrel-repository",
         "spandrel-property",
         "spandrel-trading",
+        "spandrel-event",
+        "spandrel-notification",
     ];
     workspace::run(&mut build_as_for_tests(&programs))?;
-    for orb in [&JACORB, &GLASSFISH] {
+    for orb in [&JACORB, &GLASSFISH, &JACORB_EVENTS] {
         orb.build()?;
     }
     jacorb::build()?;
@@ -96,13 +101,16 @@ pub(crate) fn run(kills: u32) -> Result<()> {
         }
     };
     for orb in [&JACORB, &GLASSFISH] {
-        row(format!("client of {}, our naming service", orb.profile), &|| call_ours(orb));
+        row(format!("client of {}, our naming service", orb.name), &|| call_ours(orb));
     }
     row("client of jacorb, our naming service started by the activator".to_owned(), &call_activated);
     row("client of jacorb, our interface repository".to_owned(), &call_repository);
     row("client of jacorb, our trading service".to_owned(), &call_trader);
     row("client of jacorb, our property service".to_owned(), &call_property_service);
+    row("client of jacorb, our event service".to_owned(), &call_event_service);
+    row("client of jacorb, our notification service".to_owned(), &call_notification_service);
     row("our stubs, naming service of jacorb".to_owned(), &call_jacorb);
+    row("our stubs, notification service of jacorb".to_owned(), &call_notification_service_of_jacorb);
     for (service, program, test) in OMNIORB_TESTS {
         row(format!("client of omniORB, our {service}"), &|| run_tests(program, test, &[]));
     }
@@ -147,15 +155,20 @@ pub(crate) fn over_etcd() -> Result<()> {
 
 impl JavaOrb {
     fn folder(&self) -> PathBuf {
-        workspace::target().join("services").join(self.profile)
+        workspace::target().join("services").join(self.name)
     }
 
     /// Builds the client for this ORB.
     fn build(&self) -> Result<()> {
         let mut maven = Command::new("mvn");
-        maven.args(["--quiet", "--batch-mode", "--file"]).arg(workspace::root().join("peers/naming/pom.xml"));
-        maven.arg(format!("-P{}", self.profile)).arg(format!("-Dout={}", self.folder().display()));
-        workspace::run(maven.arg("package")).context("the client of naming services does not build")
+        maven.args(["--quiet", "--batch-mode", "--file"]);
+        if self.name == JACORB_EVENTS.name {
+            maven.arg(workspace::root().join("peers/events/pom.xml"));
+        } else {
+            maven.arg(workspace::root().join("peers/naming/pom.xml")).arg(format!("-P{}", self.name));
+        }
+        maven.arg(format!("-Dout={}", self.folder().display()));
+        workspace::run(maven.arg("package")).with_context(|| format!("the clients over {} do not build", self.name))
     }
 
     /// A Java VM with this ORB, without the class to start.
@@ -171,7 +184,7 @@ impl JavaOrb {
     }
 
     fn class(&self) -> &'static str {
-        if self.profile == JACORB.profile { "ORB" } else { "ORBImpl" }
+        if self.package == JACORB.package { "ORB" } else { "ORBImpl" }
     }
 }
 
@@ -188,7 +201,7 @@ fn call_ours(orb: &JavaOrb) -> Outcome {
     let port = url.trim_end_matches("/NameService").rsplit(':').next().context("no port")?;
 
     let mut client = orb.java();
-    if orb.profile == JACORB.profile {
+    if orb.name == JACORB.name {
         client.arg(format!("-DORBInitRef.NameService={url}"));
     } else {
         client.args(["-Dbootstrap=true", "-Dorg.omg.CORBA.ORBInitialHost=127.0.0.1"]);
@@ -365,4 +378,44 @@ fn call_jacorb() -> Outcome {
         }
     };
     run_tests("interop", "cos_naming::each_service", &[("SPANDREL_NAMING_SERVICE", text.trim())])
+}
+
+/// Runs JacORB's stubs of the event service against ours, with typed events of the interfaces in `peers/events/plant.idl`.
+fn call_event_service() -> Outcome {
+    let data = workspace::target().join("services/typed");
+    if data.exists() {
+        fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
+    }
+    let program = |name: &str| Command::new(workspace::target().join("debug").join(name));
+    let mut command = program("spandrel-repository");
+    command.arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
+    let repository = Bounded::start("spandrel-repository", &mut command)?;
+    let interfaces = ready_url(&repository, "InterfaceRepository")?;
+    let mut idl = program("spandrel");
+    idl.args(["idl", &format!("--to-repository={interfaces}")]).arg(workspace::root().join("peers/events/plant.idl"));
+    let output = idl.output().context("spandrel idl")?;
+    ensure!(output.status.success(), "spandrel idl: {}", String::from_utf8_lossy(&output.stderr));
+    let mut command = program("spandrel-event");
+    command.args(["--transient", "--listen", "iiop://127.0.0.1:0", "--channel", "Alarms", "--data"]).arg(&data);
+    command.args(["--orb", &format!("-ORBInitRef InterfaceRepository={interfaces}")]);
+    let service = Bounded::start("spandrel-event", &mut command)?;
+    let channel = ready_url(&service, "omniEvents")?.replace("/omniEvents", "/Alarms");
+    run_client(JACORB_EVENTS.java().args(["EventClient", &channel, &format!("{channel}/typed")]), 7)
+}
+
+/// Runs JacORB's stubs of the notification service against ours.
+fn call_notification_service() -> Outcome {
+    let service = start_transient("spandrel-notification")?;
+    let url = ready_url(&service, "NotificationService")?;
+    run_client(JACORB_EVENTS.java().args(["NotificationClient", &url]), 8)
+}
+
+/// Runs the tests of our stubs against JacORB's notification service.
+fn call_notification_service_of_jacorb() -> Outcome {
+    let mut command = JACORB_EVENTS.java();
+    command.args(["org.jacorb.notification.ConsoleMain", "-printIOR"]);
+    let service = Bounded::start("JacORB's notification service", &mut command)?;
+    let factory = service.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
+    ensure!(factory.starts_with("IOR:"), "no reference: {factory}\n{}", service.stderr());
+    run_tests("notification", "foreign::a_service", &[("SPANDREL_NOTIFICATION_SERVICE", &factory)])
 }
