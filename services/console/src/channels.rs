@@ -90,15 +90,15 @@ impl ChannelService {
 /// `{"services":[{"service","channels","truncated"} or {"service","problem"}]}`.
 pub(crate) fn list(permissions: &Permissions, orb: &Orb) -> Result<Value, Problem> {
     permissions.check("channels", MONITOR, None)?;
-    let known: Vec<_> =
+    let configured: Vec<_> =
         ChannelService::ALL.into_iter().filter(|service| orb.has_initial_reference(service.name())).collect();
-    if known.is_empty() {
+    if configured.is_empty() {
         let title = "this process knows no event or notification service";
         let detail =
             "start it with --orb '-ORBInitRef EventService=URL' or --orb '-ORBInitRef NotificationService=URL'";
         return Err(Problem::new(StatusCode::NOT_FOUND, title).detail(detail));
     }
-    let shown = known.into_iter().map(|service| {
+    let shown = configured.into_iter().map(|service| {
         let states = service
             .monitor(orb)
             .and_then(|monitor| monitor.channels("", MAX_ROWS + 1).map_err(|exception| failed(&exception)));
@@ -233,7 +233,7 @@ impl Tails {
         Ok(json!({ "events": events, "more": more }))
     }
 
-    /// Ends a tail.
+    /// Ends a tail by a request of its page.
     pub(crate) fn end(&self, permissions: &Permissions, number: u64) -> Result<Value, Problem> {
         let tail = {
             let mut tails = self.by_number.lock();

@@ -228,7 +228,7 @@ impl Channel {
 
     /// Makes a connection durable.
     pub(crate) fn store_connection(&self, proxy: &Proxy, peer: Option<&ObjectRef>) -> Result<(), SystemException> {
-        // The interface of a typed connection might not be described at the next start: it ends with the process.
+        // The interface of a typed supplier might not be described at the next start: the connection ends with the process.
         if proxy.interface.is_some() {
             return Ok(());
         }

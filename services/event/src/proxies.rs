@@ -1,6 +1,8 @@
 //! The servants of the proxies of suppliers and consumers.
 
-use spandrel::dynamic::{DynamicObject, InterfaceDescription};
+use spandrel::dynamic::{
+    DescribedCall, DescribedOperations, DescribedServant, DynamicObject, InterfaceDescription, NvList, RequestError,
+};
 use spandrel::net::sync::Arc;
 use spandrel::server::{DeferredOperations, DeferringSkeleton, Servant, ServerCall, TakenRequest};
 use spandrel::services::cos_event_channel_admin::proxy_pull_consumer::ConnectPullSupplierError;
@@ -18,9 +20,11 @@ use spandrel::services::cos_event_comm::{
     Disconnected, PullConsumer, PullConsumerServant, PullSupplier, PullSupplierServant, PushConsumer,
     PushConsumerServant, PushSupplier, PushSupplierServant,
 };
-use spandrel::services::cos_typed_event_channel_admin::TypedProxyPushConsumerSkeleton;
-use spandrel::services::cos_typed_event_comm::TypedPushConsumer;
-use spandrel::types::{Any, Interface as _};
+use spandrel::services::cos_typed_event_channel_admin::{
+    TypedProxyPushConsumerServant, TypedProxyPushConsumerSkeleton,
+};
+use spandrel::services::cos_typed_event_comm::{TypedPushConsumer, TypedPushConsumerServant};
+use spandrel::types::{Any, Interface as _, TypeCode};
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
 use crate::channel::{Channel, DisconnectCause, Proxy};
@@ -28,7 +32,6 @@ use crate::content::EventContent;
 use crate::delivery::{call_consumer, pull_events, push_events};
 use crate::shared::PullReply;
 use crate::store::{ConnectionRecord, ProxyKind};
-use crate::typed::typed_servant;
 
 /// A proxy and its channel, as the servant of all four interfaces.
 #[derive(Clone, Debug)]
@@ -97,12 +100,6 @@ impl ProxyServant {
     fn start_task(&self, peer: Option<ObjectRef>) -> Result<(), SystemException> {
         let (channel, proxy) = (Arc::clone(&self.channel), Arc::clone(&self.proxy));
         let orb = channel.shared.orb.clone();
-        if let (ProxyKind::PushSupplier, Some(interface), Some(consumer)) =
-            (self.proxy.kind, self.proxy.interface.clone(), &peer)
-        {
-            let object = self.typed_consumer_of(consumer)?;
-            return orb.spawn(call_consumer(channel, proxy, DynamicObject::new(object, interface)));
-        }
         match (self.proxy.kind, peer) {
             (ProxyKind::PushSupplier, Some(consumer)) => orb.spawn(push_events(channel, proxy, consumer)),
             (ProxyKind::PullConsumer, Some(supplier)) => orb.spawn(pull_events(channel, proxy, supplier)),
@@ -133,21 +130,23 @@ impl ProxyServant {
         Ok(object.with_timeout(timeout))
     }
 
-    /// The object that the supplier of a typed proxy calls.
-    pub(crate) fn typed_consumer(&self) -> Result<ObjectRef, SystemException> {
-        let id = self.channel.object_id(Some(&self.proxy.typed_part()));
-        Ok(self.channel.shared.adapter.id_to_reference(&id)?)
-    }
-
     /// Passes an event of the supplier to the channel.
     ///
     /// # Errors
     /// `None` before the connection; the exceptions of the channel.
-    pub(crate) fn publish(&self, content: EventContent) -> Result<(), Option<SystemException>> {
+    fn publish(&self, content: EventContent) -> Result<(), Option<SystemException>> {
         if !self.proxy.connection.is_connected() {
             return Err(None);
         }
         self.channel.publish(content).map_err(Some)
+    }
+
+    /// Connects a typed consumer, whose object is called by a task.
+    fn connect_typed(&self, consumer: &ObjectRef, object: DynamicObject) -> Result<(), ConnectPushConsumerError> {
+        let (channel, proxy) = (Arc::clone(&self.channel), Arc::clone(&self.proxy));
+        proxy.connection.connect::<ConnectPushConsumerError>(Some(consumer), || Ok(()), || {})?;
+        let orb = channel.shared.orb.clone();
+        Ok(orb.spawn(call_consumer(channel, proxy, object))?)
     }
 
     fn disconnect(&self) {
@@ -204,11 +203,11 @@ impl ProxyPushSupplierServant for ProxyServant {
     fn connect_push_consumer(&self, push_consumer: Option<&PushConsumer>) -> Result<(), ConnectPushConsumerError> {
         let consumer = required(push_consumer.map(|consumer| consumer.as_object()))?;
         if let Some(interface) = &self.proxy.interface {
-            let is_of_interface = self.typed_consumer_of(consumer).and_then(|object| object.is_a(interface.id()));
-            // Also for a consumer without the operation `get_typed_consumer`.
-            if !is_of_interface.unwrap_or(false) {
-                return Err(TypeError {}.into());
-            }
+            // A consumer without the operation `get_typed_consumer` is of another type as well.
+            let typed = self.typed_consumer_of(consumer);
+            let typed = typed.and_then(|object| Ok(object.is_a(interface.id())?.then_some(object)));
+            let object = typed.ok().flatten().ok_or(TypeError {})?;
+            return self.connect_typed(consumer, DynamicObject::new(object, Arc::clone(interface)));
         }
         self.connect(Some(consumer))
     }
@@ -260,5 +259,38 @@ impl DeferredOperations for WaitingPulls {
             self.0.channel.shared.replies.send(ended);
         }
         Ok(TakenRequest::Taken(replied))
+    }
+}
+
+impl TypedProxyPushConsumerServant for ProxyServant {}
+
+impl TypedPushConsumerServant for ProxyServant {
+    fn get_typed_consumer(&self) -> Result<Option<ObjectRef>, SystemException> {
+        let id = self.channel.object_id(Some(&self.proxy.typed_part()));
+        Ok(Some(self.channel.shared.adapter.id_to_reference(&id)?))
+    }
+}
+
+/// The object whose operations a typed supplier calls.
+fn typed_servant(proxy: ProxyServant, interface: Arc<InterfaceDescription>) -> DescribedServant<TypedCalls> {
+    DescribedServant::described(Arc::clone(&interface), TypedCalls { proxy, interface })
+}
+
+/// The operations of a typed proxy: each call is an event.
+#[derive(Debug)]
+struct TypedCalls {
+    proxy: ProxyServant,
+    interface: Arc<InterfaceDescription>,
+}
+
+impl DescribedOperations for TypedCalls {
+    fn call(&self, call: &DescribedCall<'_>, arguments: &mut NvList) -> Result<Any, RequestError> {
+        let arguments = arguments.iter().filter_map(|item| Some((&*item.name, item.value.as_ref()?)));
+        let event = EventContent::from_call(&self.interface, &call.operation.name, arguments)?;
+        self.proxy.publish(event).map_err(|error| {
+            let unconnected = "the supplier is not connected";
+            error.unwrap_or_else(|| SystemException::bad_inv_order(0, CompletionStatus::No).with_detail(unconnected))
+        })?;
+        Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap_or_default())
     }
 }

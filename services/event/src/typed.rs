@@ -4,10 +4,7 @@
 //! Each channel has this second face beside its own. The interface repository describes the interfaces: the channel has
 //! neither stubs nor skeletons of them.
 
-use spandrel::dynamic::ArgMode;
-use spandrel::dynamic::{
-    DescribedCall, DescribedOperations, DescribedServant, InterfaceDescription, NvList, RequestError,
-};
+use spandrel::dynamic::{ArgMode, InterfaceDescription};
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_event_channel_admin::{
     ConsumerAdminServant, ProxyPullConsumer, ProxyPushSupplier, SupplierAdminServant,
@@ -15,20 +12,18 @@ use spandrel::services::cos_event_channel_admin::{
 use spandrel::services::cos_typed_event_channel_admin::{
     InterfaceNotSupported, InterfaceNotSupportedError, NoSuchImplementation, NoSuchImplementationError,
     TypedConsumerAdmin, TypedConsumerAdminServant, TypedConsumerAdminSkeleton, TypedEventChannelServant,
-    TypedEventChannelSkeleton, TypedProxyPullSupplier, TypedProxyPushConsumer, TypedProxyPushConsumerServant,
-    TypedSupplierAdmin, TypedSupplierAdminServant, TypedSupplierAdminSkeleton,
+    TypedEventChannelSkeleton, TypedProxyPullSupplier, TypedProxyPushConsumer, TypedSupplierAdmin,
+    TypedSupplierAdminServant, TypedSupplierAdminSkeleton,
 };
-use spandrel::services::cos_typed_event_comm::TypedPushConsumerServant;
 use spandrel::services::repository::{default_repository, interface_by_id};
-use spandrel::types::{Any, TcKind, TypeCode};
-use spandrel::{CompletionStatus, ObjectRef, SystemException, SystemExceptionKind};
+use spandrel::types::TcKind;
+use spandrel::{ObjectRef, SystemException, SystemExceptionKind};
 
 use crate::admin::ChannelServant;
 use crate::channel::Channel;
-use crate::content::EventContent;
 use crate::destruction::destroy;
 use crate::keys::{TYPED, TYPED_CONSUMERS, TYPED_SUPPLIERS};
-use crate::proxies::{ProxyServant, create_typed_proxy};
+use crate::proxies::create_typed_proxy;
 use crate::store::ProxyKind;
 
 /// Activates the typed face of a channel with its administrators.
@@ -141,37 +136,5 @@ impl TypedSupplierAdminServant for TypedFace {
         _uses_interface: &str,
     ) -> Result<Option<ProxyPullConsumer>, NoSuchImplementationError> {
         Err(NoSuchImplementation {}.into())
-    }
-}
-
-impl TypedProxyPushConsumerServant for ProxyServant {}
-
-impl TypedPushConsumerServant for ProxyServant {
-    fn get_typed_consumer(&self) -> Result<Option<ObjectRef>, SystemException> {
-        self.typed_consumer().map(Some)
-    }
-}
-
-/// The object whose operations a typed supplier calls.
-pub(crate) fn typed_servant(proxy: ProxyServant, interface: Arc<InterfaceDescription>) -> DescribedServant<TypedCalls> {
-    DescribedServant::described(Arc::clone(&interface), TypedCalls { proxy, interface })
-}
-
-/// The operations of a typed proxy: each call is an event.
-#[derive(Debug)]
-pub(crate) struct TypedCalls {
-    proxy: ProxyServant,
-    interface: Arc<InterfaceDescription>,
-}
-
-impl DescribedOperations for TypedCalls {
-    fn call(&self, call: &DescribedCall<'_>, arguments: &mut NvList) -> Result<Any, RequestError> {
-        let arguments = arguments.iter().filter_map(|item| Some((&*item.name, item.value.as_ref()?)));
-        let event = EventContent::from_call(&self.interface, &call.operation.name, arguments)?;
-        self.proxy.publish(event).map_err(|error| {
-            let unconnected = "the supplier is not connected";
-            error.unwrap_or_else(|| SystemException::bad_inv_order(0, CompletionStatus::No).with_detail(unconnected))
-        })?;
-        Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap_or_default())
     }
 }

@@ -132,7 +132,7 @@ fn text(value: &Any) -> String {
     DynAny::new(value).unwrap().to_json().unwrap()
 }
 
-fn place(plant: &Plant, unit: &str, floor: i32) -> Any {
+fn plant_location(plant: &Plant, unit: &str, floor: i32) -> Any {
     let text = format!("{{\"unit\":\"{unit}\",\"floor\":{floor}}}");
     let type_code = plant.idl.type_code("Plant::Place").unwrap();
     DynAny::from_text(&type_code, &text).unwrap().to_any().unwrap()
@@ -165,7 +165,7 @@ fn calls_of_typed_suppliers_are_calls_of_typed_consumers() {
     proxy.connect_push_supplier(None).unwrap();
     stop("pump").unwrap();
     let levels = Any::new(vec![7_i32, 8]).unwrap();
-    typed.call("raised", &[place(&plant, "boiler", 3), major(&plant), levels]).unwrap();
+    typed.call("raised", &[plant_location(&plant, "boiler", 3), major(&plant), levels]).unwrap();
     wait_until("the one-way call", || untyped.try_pull().unwrap().0.type_code().name() == Ok("raised"));
     // Untyped events are not for typed consumers.
     let plain = plant.service.as_ref().unwrap().channel("Alarms").unwrap().to_string();

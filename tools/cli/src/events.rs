@@ -1,6 +1,7 @@
 //! `spandrel events`: channels of an event or notification service, their events and the lag of consumers.
 
 mod args;
+mod lag;
 mod notification;
 
 use anyhow::Context as _;
@@ -11,17 +12,15 @@ use spandrel::services::cos_event_channel_admin::{EventChannel, ProxyPullSupplie
 use spandrel::services::cos_notify_channel_admin::EventChannelFactory;
 use spandrel::services::event_monitoring::{ChannelState, ConsumerState, Monitor, MonitoredFactory};
 use spandrel::types::{Any, Interface as _};
-use spandrel::{Orb, SystemException, SystemExceptionKind, dynamic::DynAny};
+use spandrel::{Orb, dynamic::DynAny};
 
 use self::args::{ChannelArgs, CreateArgs, PushArgs, ServiceArgs, WatchArgs, print_events};
+use self::lag::{PAGE, consumers_of, lag_text, usable_monitor};
 use self::notification::Notification;
 use crate::client_args::bound;
 use crate::json::{JsonObject, array};
 use crate::trade::{Table, read_value, value_text};
 use crate::{common, naming};
-
-/// The states of one reply.
-const PAGE: u32 = 500;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -235,55 +234,4 @@ impl Service<'_> {
         }
         escape(&value_text(event)).to_string()
     }
-}
-
-/// The monitor that a factory of this kind of service has returned, with the time limit of the command.
-fn usable_monitor(
-    answer: Result<Option<Monitor>, SystemException>,
-    kind: &str,
-    deadline: Deadline,
-) -> anyhow::Result<Monitor> {
-    let monitor = answer.map_err(|error| {
-        let has_none = error.kind() == SystemExceptionKind::BadOperation;
-        anyhow::Error::new(error).context(if has_none {
-            format!("the {kind} service has no monitor")
-        } else {
-            format!("cannot ask the {kind} service for its monitor")
-        })
-    })?;
-    let monitor = monitor.with_context(|| format!("the {kind} service has no monitor"))?;
-    Ok(bound(monitor.as_object(), deadline)?.unchecked_narrow())
-}
-
-/// The consumers of a channel, those with the longest queues first.
-fn consumers_of(monitor: &Monitor, name: &str) -> anyhow::Result<Vec<ConsumerState>> {
-    let states = monitor.consumers(name, PAGE);
-    states.with_context(|| format!("cannot show the consumers of `{}`", escape(name)))
-}
-
-fn lag_text(states: &[ConsumerState], is_json: bool) -> String {
-    if is_json {
-        let json = |state: &ConsumerState| {
-            let object = JsonObject::new().value("consumer", format!("{:x}", state.number));
-            let object = object.value("pushed", state.is_pushed).value("queued", state.queued);
-            let object = object.value("queued_octets", state.queued_octets).value("lag_ms", state.lag_ms);
-            let object = object.value("delivered", state.delivered).value("dropped", state.dropped);
-            object.value("expired", state.expired).value("failures", state.failures).finish()
-        };
-        return format!("{}\n", array(states.iter().map(json)));
-    }
-    let mut table = Table::new(["CONSUMER", "KIND", "QUEUE", "LAG", "DELIVERED", "DROPPED", "EXPIRED", "FAILURES"]);
-    for state in states {
-        table.row([
-            format!("{:x}", state.number),
-            if state.is_pushed { "push" } else { "pull" }.to_owned(),
-            state.queued.to_string(),
-            format!("{} ms", state.lag_ms),
-            state.delivered.to_string(),
-            state.dropped.to_string(),
-            state.expired.to_string(),
-            state.failures.to_string(),
-        ]);
-    }
-    table.finish()
 }

@@ -106,9 +106,9 @@ pub struct ConnectionRow {
 pub struct ChannelRow {
     /// The name, or the number in a notification service.
     pub name: String,
-    /// Connected consumers.
+    /// The number of connected consumers.
     pub consumers: u64,
-    /// Connected suppliers.
+    /// The number of connected suppliers.
     pub suppliers: u64,
     /// Events of suppliers each second.
     pub received: Option<f64>,
@@ -250,11 +250,11 @@ fn connections(interval: &Interval<'_>) -> Vec<ConnectionRow> {
 fn channels(interval: &Interval<'_>) -> Vec<ChannelRow> {
     let (now, mut rows) = (interval.now, Vec::new());
     for service in ["event", "notification"] {
-        for (labels, consumers) in now.series(&format!("spandrel_{service}_consumers")) {
-            let name = label(labels, "channel");
-            let of = [("channel", name)];
-            let rate = |count: &str| interval.rate(&format!("spandrel_{service}s_{count}_total"), &of);
-            let number = |gauge: &str| now.number(&format!("spandrel_{service}_{gauge}"), &of);
+        for (series, consumers) in now.series(&format!("spandrel_{service}_consumers")) {
+            let name = label(series, "channel");
+            let labels = [("channel", name)];
+            let rate = |count: &str| interval.rate(&format!("spandrel_{service}s_{count}_total"), &labels);
+            let number = |gauge: &str| now.number(&format!("spandrel_{service}_{gauge}"), &labels);
             rows.push(ChannelRow {
                 name: name.to_owned(),
                 consumers: whole(*consumers),

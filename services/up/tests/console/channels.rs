@@ -142,8 +142,8 @@ fn channels_show_their_consumers_lag_and_live_events() {
         ("POST /api/channels/tail?service=NotificationService&channel=plant", 404),
         ("POST /api/channels/tail?service=TradingService&channel=1", 400),
     ] {
-        let (found, problem) = console.api(request, "");
-        assert_eq!(found, status, "{request}: {problem}");
+        let (answered, problem) = console.api(request, "");
+        assert_eq!(answered, status, "{request}: {problem}");
     }
 
     in_browser(async |page| {

@@ -20,7 +20,7 @@ use spandrel::types::{Any, Interface};
 use spandrel::{ObjectRef, Orb};
 
 use super::args::{CreateArgs, PushArgs, WatchArgs, print_events};
-use super::{PAGE, consumers_of, usable_monitor};
+use super::lag::{PAGE, consumers_of, usable_monitor};
 use crate::client_args::bound;
 use crate::json::{JsonObject, array};
 use crate::trade::{Table, read_value, value_text};
