@@ -5,7 +5,8 @@ use std::time::Duration;
 /// The limits of the offering side.
 #[derive(Clone, Copy, Debug)]
 pub struct BulkLimits {
-    /// The most offers at a time, waiting, running or just ended (default 1,024).
+    /// The most offers at a time, waiting, running or just ended (default 1,024). Those that ended first make room for new
+    /// ones.
     pub offers: usize,
     /// The most bulk connections at a time, each with a thread (default 64). Beyond it the oldest one without a greeting
     /// makes room for a new one.

@@ -98,7 +98,8 @@ impl BulkServerBuilder {
         self
     }
 
-    /// Listens at a UNIX-domain socket, for the processes of this user on this machine.
+    /// Listens at a UNIX-domain socket, for the processes of this user on this machine. The file of a killed process is
+    /// replaced.
     #[cfg(unix)]
     #[must_use]
     pub fn unix(mut self, path: impl Into<PathBuf>) -> Self {
@@ -141,7 +142,7 @@ impl BulkServerBuilder {
         #[cfg(unix)]
         if let Some(path) = self.unix {
             let path = std::path::absolute(path)?;
-            let options = spandrel_ipc::unix::AcceptorOptions::default().mode(0o600);
+            let options = spandrel_ipc::unix::AcceptorOptions::default().mode(0o600).replace_stale(true);
             let addr = spandrel_ipc::unix::Addr::path(&path)?;
             let acceptor = spandrel_ipc::unix::Acceptor::open_with(&addr, &options)?;
             server.listen(acceptor, Channel::Unix, |_| Endpoint::Unix(path.clone()))?;
@@ -150,7 +151,7 @@ impl BulkServerBuilder {
         if let Some(path) = self.shm {
             use spandrel_ipc::shm::{Acceptor, AcceptorOptions, Addr};
             let path = std::path::absolute(path)?;
-            let socket = spandrel_ipc::unix::AcceptorOptions::default().mode(0o600);
+            let socket = spandrel_ipc::unix::AcceptorOptions::default().mode(0o600).replace_stale(true);
             let options = AcceptorOptions::default().socket(socket).max_queue(MAX_SHARED_QUEUE);
             let acceptor = Acceptor::open_with(&Addr::path(&path)?, &options)?;
             server.listen(acceptor, |stream| Channel::Shm(Box::new(stream)), |_| Endpoint::Shm(path.clone()))?;
@@ -319,6 +320,7 @@ impl BulkServer {
         let at = inner.endpoints_for(&binding, flow.passes_file());
         let transfer = Arc::new(Transfer::new(flow, binding, inner.limits));
         let token = new_token()?;
+        inner.make_room();
         let number = inner.enter(&transfer, token)?;
         let offering: Arc<dyn Offering> = Arc::<Inner>::clone(inner);
         let servant = Servant::new(Arc::clone(&transfer), Arc::downgrade(&offering), number);
@@ -552,6 +554,22 @@ impl Inner {
             expired.map(|(number, _)| *number).collect()
         };
         expired.into_iter().for_each(|number| self.remove(number));
+    }
+
+    /// Forgets the transfer that ended first, if there is no room for another one.
+    fn make_room(&self) {
+        let oldest = {
+            let registry = self.registry.lock();
+            if registry.transfers.len() < self.limits.offers {
+                return;
+            }
+            let ended =
+                registry.transfers.iter().filter_map(|(number, entry)| Some((entry.transfer.ended()?, *number)));
+            ended.min()
+        };
+        if let Some((_, number)) = oldest {
+            self.remove(number);
+        }
     }
 
     fn remove(&self, number: u64) {

@@ -87,6 +87,12 @@ impl Transfer {
         (state.flow.is_some() || state.end.is_some()) && state.touched.elapsed() > self.limits.valid_for
     }
 
+    /// The time of its end, or of the last request after it; `None` while it goes on.
+    pub(crate) fn ended(&self) -> Option<Instant> {
+        let state = self.state.lock();
+        state.end.as_ref().map(|_| state.touched)
+    }
+
     /// Ends the transfer unless it has ended.
     pub(crate) fn end(&self, end: Result<Outcome, BulkError>) {
         let mut state = self.state.lock();

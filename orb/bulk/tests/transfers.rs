@@ -335,3 +335,29 @@ fn the_end_of_the_offering_side_ends_its_transfers() {
     assert!(transfer.wait(TEST_TIMEOUT).unwrap().unwrap_err().to_string().contains("has ended"));
     assert!(ended.recv_timeout(TEST_TIMEOUT).unwrap().unwrap_err().to_string().contains("has ended"));
 }
+
+#[test]
+fn transfers_that_have_ended_make_room_for_offers() {
+    let limits = BulkLimits { offers: 2, ..BulkLimits::default() };
+    let parties = parties_with(|builder| builder.tcp(inet::Addr::loopback(0)).limits(limits));
+    let (_waiting, _) = parties.download(vec![7]);
+    for octet in 0..5 {
+        let (offer, _) = parties.download(vec![octet]);
+        let mut received = Vec::new();
+        BulkClient::default().receive(&offer, &mut received).unwrap();
+        assert_eq!(received, [octet]);
+        // The offering side takes note of its end after the confirmation.
+        eventually(|| offer.control.as_ref().unwrap().state().unwrap().is_complete);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_socket_of_a_killed_process_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bulk");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let parties = parties_with(|builder| builder.unix(&path));
+    let (offer, _) = parties.download(vec![1]);
+    BulkClient::default().calls(false).receive(&offer, &mut Vec::new()).unwrap();
+}
