@@ -5,7 +5,7 @@ use spandrel::server::DeferredReply;
 use spandrel::services::cos_event_comm::Disconnected;
 use spandrel::services::cos_event_comm::pull_supplier::PullError;
 use spandrel::types::Any;
-use spandrel::{CompletionStatus, Orb, Poa, SystemException};
+use spandrel::{Orb, Poa, SystemException};
 use spandrel_delivery::{EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
 use spandrel_store::StoreFailure;
 
@@ -36,13 +36,7 @@ impl Shared {
         change: impl FnOnce(&mut Store) -> Result<(), StoreFailure>,
     ) -> Result<(), SystemException> {
         let Some(store) = &self.store else { return Ok(()) };
-        change(&mut store.lock()).map_err(|failure| {
-            let (completed, text) = match failure {
-                StoreFailure::Unchanged(text) => (CompletionStatus::No, text),
-                StoreFailure::Uncertain(text) => (CompletionStatus::Maybe, text),
-            };
-            SystemException::persist_store(0, completed).with_detail(move || text)
-        })
+        Ok(change(&mut store.lock())?)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use spandrel::{CompletionStatus, SystemException};
+
 use crate::service::Service;
 
 /// The failure to open a store.
@@ -147,6 +149,17 @@ pub enum StoreFailure {
     /// The change may be in the file.
     #[error("{0}")]
     Uncertain(String),
+}
+
+impl From<StoreFailure> for SystemException {
+    /// PERSIST_STORE, whose completion status says whether the file may have the change.
+    fn from(failure: StoreFailure) -> Self {
+        let (completed, text) = match failure {
+            StoreFailure::Unchanged(text) => (CompletionStatus::No, text),
+            StoreFailure::Uncertain(text) => (CompletionStatus::Maybe, text),
+        };
+        Self::persist_store(0, completed).with_detail(move || text)
+    }
 }
 
 impl From<StoreFileError> for StoreFailure {

@@ -20,10 +20,12 @@ pub enum Service {
     Trading,
     /// The notification service, channels, connections, filters and events.
     Notification,
+    /// The image store, records of images.
+    Imaging,
 }
 
 impl Service {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Naming,
         Self::Repository,
         Self::Activator,
@@ -31,6 +33,7 @@ impl Service {
         Self::Event,
         Self::Trading,
         Self::Notification,
+        Self::Imaging,
     ];
 
     /// Its name in headers and commands: `spandrel NAME`.
@@ -44,6 +47,7 @@ impl Service {
             Self::Event => "event",
             Self::Trading => "trading",
             Self::Notification => "notification",
+            Self::Imaging => "imaging",
         }
     }
 
@@ -58,6 +62,7 @@ impl Service {
             Self::Event => "EventStore",
             Self::Trading => "TradingStore",
             Self::Notification => "NotificationStore",
+            Self::Imaging => "ImagingStore",
         }
     }
 
@@ -72,6 +77,7 @@ impl Service {
             Self::Event => "omniEvents",
             Self::Trading => "TradingService",
             Self::Notification => "NotificationService",
+            Self::Imaging => "ImageStore",
         }
     }
 
@@ -85,6 +91,7 @@ impl Service {
             Self::Event => &["channels", "connections", "settings"],
             Self::Trading => &["offers", "settings", "types"],
             Self::Notification => &["admins", "channels", "events", "filters", "proxies", "settings", "targets"],
+            Self::Imaging => &["images", "settings"],
         }
     }
 }
@@ -99,6 +106,7 @@ impl fmt::Display for Service {
             Self::Event => "the event service",
             Self::Trading => "the trading service",
             Self::Notification => "the notification service",
+            Self::Imaging => "the image store",
         })
     }
 }

@@ -43,11 +43,16 @@ struct KilledService {
 
 const SURVIVES: &str = "acknowledged_changes_survive_kill_9_under_load";
 const CHANNELS_SURVIVE: &str = "acknowledged_channels_and_connections_survive_kill_9_under_load";
-const KILLED_SERVICES: [KilledService; 6] = [
+const KILLED_SERVICES: [KilledService; 7] = [
     KilledService { kind: "the naming service under load", program: "naming", test: SURVIVES },
     KilledService { kind: "the property service under load", program: "property", test: SURVIVES },
     KilledService { kind: "the trading service under load", program: "trading", test: SURVIVES },
     KilledService { kind: "the event service under load", program: "event", test: CHANNELS_SURVIVE },
+    KilledService {
+        kind: "the image store in uploads",
+        program: "imaging",
+        test: "kill_9_in_uploads_leaves_whole_images_and_no_halves",
+    },
     KilledService {
         kind: "a trader in a ring of five",
         program: "trading",

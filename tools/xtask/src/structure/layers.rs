@@ -65,6 +65,7 @@ const LAYERS: &[Layer] = &[
             "notification",
             "event",
             "delivery",
+            "imaging",
             "property",
             "naming",
             "store",
