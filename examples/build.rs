@@ -28,6 +28,10 @@ fn main() -> Result<(), spandrel_build::Error> {
         .external("Bulk.idl", "::spandrel::bulk")
         .compile(&["bulk/gallery.idl"])?;
     // ANCHOR_END: bulk
+    configure()
+        .include("../orb/bulk/idl")
+        .external("Bulk.idl", "::spandrel::bulk")
+        .compile(&["../services/imaging/idl/Imaging.idl"])?;
     // Their asynchronous forms are compiled with them, and give no warning either.
     let asynchronous = configure().portability_warnings(false).asynchronous_server(true).ami(true);
     asynchronous.compile(&["mapping/mapping.idl", "mapping/office.idl", "asynchronous/weather.idl"])?;

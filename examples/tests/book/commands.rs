@@ -323,6 +323,7 @@ pages! {
     first_service: "docs/tutorial/first-service.md",
     servers_side_by_side: "docs/porting/servers.md",
     from_omniorb: "docs/porting/omniorb.md",
+    imaging: "docs/imaging.md",
     interface_repository: "docs/interface-repository.md",
     life_cycle: "docs/life-cycle.md",
     naming: "docs/naming-service.md",
