@@ -71,11 +71,11 @@ impl Message {
         if self.octets.len() < LONG { self.clone().into_own_memory() } else { self.clone() }
     }
 
-    /// As [`kept`](Self::kept), in the memory of an unused block if that suffices. A long message needs none.
+    /// As [`kept`](Self::kept), in the memory of an unused block if there is one that suffices.
     #[must_use]
     pub fn kept_in(&self, unused: Option<MessageBlock>) -> Self {
-        if self.octets.len() >= LONG {
-            return self.clone();
+        if unused.is_none() || self.octets.len() >= LONG {
+            return self.kept();
         }
         Self {
             header: self.header,

@@ -56,16 +56,30 @@ impl fmt::Debug for RtClient {
 }
 
 /// The connections that a call needs, by the values of its policies.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 struct RouteKey {
     /// Whether its reference shares no connection with others.
     is_private: bool,
     /// The band of the call's priority, if there are bands.
     band: Option<PriorityBand>,
-    /// The protocols of the connection, if they are restricted.
-    protocols: Option<ClientProtocolPolicy>,
+    /// The client protocol policy, if the protocols of the connection are restricted.
+    restriction: Option<Policy>,
     /// The traffic class and the socket priority of its packets.
     traffic: (Option<u8>, Option<u32>),
+}
+
+impl RouteKey {
+    /// The protocols of the connection, if they are restricted.
+    fn protocols(&self) -> Option<&ClientProtocolPolicy> {
+        self.restriction.as_ref().and_then(Policy::value)
+    }
+}
+
+impl PartialEq for RouteKey {
+    fn eq(&self, other: &Self) -> bool {
+        (self.is_private, self.band, self.traffic) == (other.is_private, other.band, other.traffic)
+            && self.protocols() == other.protocols()
+    }
 }
 
 /// The state of one reference, each list with the newest entry last.
@@ -84,10 +98,10 @@ struct Selection {
     caller: CallerState,
     /// The priority of the request, by which it is sent before others.
     urgency: u16,
-    /// All bands that calls of other priorities may need.
-    bands: Vec<PriorityBand>,
     /// The policy with the bands.
     banded: Option<Policy>,
+    /// Whether calls of other priorities may need the other bands.
+    opens_all_bands: bool,
     /// The policies of the client that the request carries.
     sent: SentPolicies,
     /// The priority model of the reference, if the request carries its priority.
@@ -253,8 +267,8 @@ impl RtClient {
         let policies = Self::policies_context(object, &sent)?;
         let is_propagated = |model: PriorityModelPolicy| model.model == PriorityModel::ClientPropagated;
         let propagated = exposed_model.clone().filter(|_| model.is_some_and(is_propagated));
-        key.protocols = protocols.effective.and_then(|policy| policy.value().cloned());
-        let selection = |band: Option<PriorityBand>, bands: &[PriorityBand], banded: Option<&Policy>| {
+        key.restriction = protocols.effective;
+        let selection = |band: Option<PriorityBand>, opens_all_bands: bool, banded: Option<&Policy>| {
             let priority = match (band, model) {
                 (Some(band), _) => Some(band.high()),
                 (None, Some(PriorityModelPolicy { model: PriorityModel::ServerDeclared, server_priority })) => {
@@ -262,8 +276,8 @@ impl RtClient {
                 }
                 _ => caller,
             };
-            let key = RouteKey { band, traffic: self.traffic(&key, priority)?, ..key };
-            let (bands, banded) = (bands.to_vec(), banded.cloned());
+            let key = RouteKey { band, traffic: self.traffic(&key, priority)?, ..key.clone() };
+            let banded = banded.cloned();
             let declared = model.filter(|policy| policy.model == PriorityModel::ServerDeclared);
             let urgency = declared
                 .map(|policy| policy.server_priority)
@@ -271,10 +285,10 @@ impl RtClient {
                 .map_or(0, |priority| priority.get().unsigned_abs());
             let caller = CallerState { number: caller.map(Priority::get), policies: policies.clone() };
             let (sent, propagated) = (sent.clone(), propagated.clone());
-            Ok(Selection { key, caller, urgency, bands, banded, sent, propagated })
+            Ok(Selection { key, caller, urgency, banded, opens_all_bands, sent, propagated })
         };
         let Some(policy) = banded.effective else {
-            return selection(None, &[], None);
+            return selection(None, false, None);
         };
         let Some(bands) = policy.value::<PriorityBandedConnectionPolicy>() else {
             return Err(conflict("a policy of type 45 is no priority-banded connection policy", vec![policy]));
@@ -282,12 +296,12 @@ impl RtClient {
         let (Some(exposed_model), Some(model)) = (exposed_model, model) else {
             return Err(conflict("priority bands need a reference with a priority model", vec![policy]));
         };
-        let (priority, used_bands) = match model.model {
-            PriorityModel::ClientPropagated => (caller.unwrap_or(Priority::MIN), bands.bands()),
-            PriorityModel::ServerDeclared => (model.server_priority, &[][..]),
+        let (priority, opens_all_bands) = match model.model {
+            PriorityModel::ClientPropagated => (caller.unwrap_or(Priority::MIN), true),
+            PriorityModel::ServerDeclared => (model.server_priority, false),
         };
         match bands.band_of(priority) {
-            Some(band) => selection(Some(band), used_bands, Some(&policy)),
+            Some(band) => selection(Some(band), opens_all_bands, Some(&policy)),
             None => Err(conflict("no priority band has the priority of the call", vec![policy, exposed_model])),
         }
     }
@@ -300,7 +314,7 @@ impl RtClient {
     ) -> Result<(Option<u8>, Option<u32>), SystemException> {
         let is_enabled = |policy: &ClientProtocolPolicy| policy.protocols().iter().any(Protocol::has_network_priority);
         let (Some(network), Some(priority)) = (&self.network, priority) else { return Ok((None, None)) };
-        if !key.protocols.as_ref().is_some_and(is_enabled) {
+        if !key.protocols().is_some_and(is_enabled) {
             return Ok((None, None));
         }
         let code_point = network.to_network(priority);
@@ -315,7 +329,9 @@ impl RtClient {
     /// Opens the connections for calls of all priorities. Returns the reference by which this thread's calls are made.
     fn bind_all(&self, object: &ObjectRef, selection: &Selection) -> Result<ObjectRef, SystemException> {
         let route = self.bind(object, &selection.key)?;
-        for band in selection.bands.iter().filter(|band| Some(**band) != selection.key.band) {
+        let policy = selection.banded.as_ref().filter(|_| selection.opens_all_bands);
+        let bands = policy.and_then(Policy::value).map_or(&[][..], PriorityBandedConnectionPolicy::bands);
+        for band in bands.iter().filter(|band| Some(**band) != selection.key.band) {
             let traffic = self.traffic(&selection.key, Some(band.high()))?;
             self.bind(object, &RouteKey { band: Some(*band), traffic, ..selection.key.clone() })?;
         }
@@ -392,7 +408,7 @@ const MAX_CODE_POINT: u8 = 63;
 
 /// The protocols of a group's connections, with their sockets; `None` for those of the ORB.
 fn group_protocols(of_orb: SocketSettings, key: &RouteKey) -> Option<Vec<GroupProtocol>> {
-    let protocols = key.protocols.as_ref()?.protocols().iter();
+    let protocols = key.protocols()?.protocols().iter();
     let with_sockets = protocols.flat_map(|protocol| {
         let mut sockets = protocol.sockets(of_orb);
         if protocol.has_network_priority() {
@@ -503,11 +519,11 @@ impl BindingPolicies for RtClient {
                 Ok(selection) if bound.is_some() => break selection.decided_by_server(),
                 Ok(selection) => selection,
             };
-            if let Some(protocols) = &selection.key.protocols
+            if let Some(restriction) = &selection.key.restriction
                 && let Err(exception) = self.route(object, &selection.key).profile_destinations()
                 && exception.kind() == SystemExceptionKind::InvPolicy
             {
-                return Ok((false, vec![protocols.clone().into()]));
+                return Ok((false, vec![restriction.clone()]));
             }
             match self.bind_all(object, &selection) {
                 Ok(route) => bound = Some(route),

@@ -6,10 +6,10 @@ use spandrel::rt::{
     LaneSettings, LinearMapping, PoolSettings, Priority, RtClient, RtCurrent, RtPoaBuilder, RtServerOrb, Scheduling,
     SchedulingClass,
     contexts::{self, PropagatedPolicy},
-    policies::{PriorityModel, PriorityModelPolicy, ThreadpoolPolicy},
+    policies::{PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy, ThreadpoolPolicy},
 };
 use spandrel::types::{IiopProfile, TypeCode};
-use spandrel::{Endpoint, Orb, Poa, dynamic::CreateRequest, options::Collocation};
+use spandrel::{Endpoint, Orb, Poa, dynamic::CreateRequest, options::Collocation, policy::ReferencePolicies};
 use spandrel_orb_tests::{Probe, Server, probe::Target};
 use spandrel_test_support::alone;
 use stats_alloc::Region;
@@ -117,6 +117,9 @@ fn assert_propagated_calls_allocate_nothing() {
     let target: Target = client.reference(ior).unchecked_narrow();
     assert_eq!(allocations(|| target.ping().unwrap()), 0, "void, with a priority");
     assert_eq!(allocations(|| assert_eq!(target.add(1, 2).unwrap(), 3)), 0, "numbers, with a priority");
+    let bands = [(0, 999), (1_000, 32_767)].map(|(low, high)| PriorityBand::new(low, high).unwrap());
+    let banded = target.with_policy(PriorityBandedConnectionPolicy::new(bands.to_vec()).unwrap()).unwrap();
+    assert_eq!(allocations(|| assert_eq!(banded.add(1, 2).unwrap(), 3)), 0, "numbers, by the connection of a band");
     drop(server);
 
     let rt_orb = RtServerOrb::new(scheduling);

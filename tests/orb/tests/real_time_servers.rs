@@ -371,8 +371,8 @@ fn the_locks_that_a_lane_takes_are_listed() {
                     panic!("a lane takes locks that docs/real-time.md does not list: {file}");
                 };
                 assert_eq!(locks.inherit_priorities, *inherits, "{file}");
-                let known = longest.entry(file).or_insert(locks.longest_hold);
-                *known = locks.longest_hold.min(*known);
+                let least = longest.entry(file).or_insert(locks.longest_hold);
+                *least = locks.longest_hold.min(*least);
             }
         }
         assert!(longest.contains_key("orb/rt/src/pool/mod.rs"), "{longest:?}");
