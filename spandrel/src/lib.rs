@@ -90,6 +90,7 @@
 //! | `services` | `services`: stubs of the naming service and the implementation repository, and servers that the latter starts; includes `server`; not a default feature |
 //! | `event` | `services::cos_event_channel_admin` and its companions: stubs and skeletons of the event service and of factories of channels; includes `services`; not a default feature |
 //! | `property` | `services::cos_property_service`: stubs and skeletons of the property service; includes `services`; not a default feature |
+//! | `av-streams` | `services::av_streams` and `services::flow_protocol`: stubs and skeletons of audio and video streams; includes `property`; not a default feature |
 //! | `trading` | `services::cos_trading` and its companions: stubs and skeletons of the trading service; includes `services`; not a default feature |
 //! | `interface-repository` | the types of the interface repository (`services::repository::corba`), and `services::repository`; includes `parse` and `services`; not a default feature |
 //! | `authorization` | `authorization`: a policy file decides which peers may call which operations; includes `server` and `tls`; not a default feature |

@@ -35,6 +35,9 @@ pub const IDL_FILES: [&str; 6] = [
 /// The IDL of the notification service. It includes `CosEvent.idl`, the first of [`IDL_FILES`].
 pub const NOTIFICATION_IDL: &str = include_str!("../idl/CosNotification.idl");
 
+/// The IDL of the audio and video streams. It includes `CosPropertyService.idl`, the third of [`IDL_FILES`].
+pub const AV_STREAMS_IDL: &str = include_str!("../idl/AVStreams.idl");
+
 pub mod activation;
 mod generated;
 pub mod name;
@@ -44,6 +47,8 @@ pub mod repository;
 
 pub use naming_client::{MAX_PUBLISHED, NamingClient, NamingError};
 
+#[cfg(feature = "av-streams")]
+include!("av_streams.rs");
 include!("cos_naming.rs");
 #[cfg(feature = "event")]
 include!("event_stubs.rs");

@@ -18,6 +18,8 @@ fn bundled_stubs_are_up_to_date() {
     let without_corba = options().external("orb.idl", "crate::corba").expect("a path");
     bundled("cos", "CosPropertyService.idl", "cos_property_service.rs", &without_corba);
     bundled("cos", "CosTrading.idl", "cos_trading.rs", &without_corba);
+    let with_properties = without_corba.external("CosPropertyService.idl", "crate").expect("a path");
+    bundled("cos", "AVStreams.idl", "av_streams.rs", &with_properties.asynchronous_client(false));
     bundled("cos", "CosEvent.idl", "cos_event.rs", &options());
     let with_events = options().external("CosEvent.idl", "crate").expect("a path");
     bundled("cos", "CosNotification.idl", "cos_notification.rs", &with_events);

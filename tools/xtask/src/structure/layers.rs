@@ -61,6 +61,7 @@ const LAYERS: &[Layer] = &[
             "proxy",
             "activator",
             "repository",
+            "avstreams",
             "trading",
             "notification",
             "event",

@@ -1,0 +1,49 @@
+//! Limits of streams and their flows.
+
+use std::time::Duration;
+
+/// The most that a service holds, and the times within which peers must act.
+#[derive(Clone, Copy, Debug)]
+pub struct AvLimits {
+    /// The streams' end points, controls and flow end points at a time (default 1,024). More is IMP_LIMIT.
+    pub objects: usize,
+    /// The flows with a connection at a time, each with a thread (default 512).
+    pub flows: usize,
+    /// The receivers of one flow (default 64).
+    pub receivers: usize,
+    /// The octets of one frame (default 4 MiB). A received frame with more is refused.
+    pub frame: usize,
+    /// The octets of one datagram (default 1,400). Larger frames go in parts by RTP and SFP.
+    pub datagram: usize,
+    /// The packets that wait for earlier ones (default 64).
+    pub reordered: usize,
+    /// The time for which they wait (default 60 ms).
+    pub reorder_time: Duration,
+    /// The time for the connection of a flow and its token (default 10 s).
+    pub connect: Duration,
+    /// The longest time without progress: a receiver that takes nothing, or a started sender that is silent
+    /// (default 10 s).
+    pub idle: Duration,
+    /// The time between two reports of RTCP (default 5 s).
+    pub report_interval: Duration,
+    /// The connections to the address of a TCP flow that have not shown the token (default 16).
+    pub unknown_connections: usize,
+}
+
+impl Default for AvLimits {
+    fn default() -> Self {
+        Self {
+            objects: 1_024,
+            flows: 512,
+            receivers: 64,
+            frame: 4 << 20,
+            datagram: 1_400,
+            reordered: 64,
+            reorder_time: Duration::from_millis(60),
+            connect: Duration::from_secs(10),
+            idle: Duration::from_secs(10),
+            report_interval: Duration::from_secs(5),
+            unknown_connections: 16,
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of audio and video streams, by sentences of the specification.
+
+mod flow_specs;
