@@ -1,3 +1,6 @@
 //! Tests of audio and video streams, by sentences of the specification.
 
+mod control;
 mod flow_specs;
+mod flows;
+mod support;

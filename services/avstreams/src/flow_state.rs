@@ -1,0 +1,179 @@
+//! The state that the thread of a flow shares with those that control it.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use spandrel::net::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use spandrel::net::sync::{Arc, Condition, Mutex, time::Deadline};
+
+use crate::limits::AvLimits;
+use crate::media::FlowDefinition;
+use crate::sfp::FrameFields;
+use crate::statistics::Counters;
+
+/// A receiver of a flow that is sent by datagrams.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Target {
+    pub(crate) data: SocketAddr,
+    pub(crate) control: SocketAddr,
+}
+
+/// The state that the thread of a flow shares with those that control it.
+pub(crate) struct FlowShared {
+    pub(crate) definition: FlowDefinition,
+    pub(crate) limits: AvLimits,
+    pub(crate) state: Mutex<State>,
+    pub(crate) changed: Condition,
+    pub(crate) counters: Counters,
+    pub(crate) frame_rate: AtomicU32,
+    pub(crate) dscp: AtomicU8,
+    /// The flows with a connection, of the service.
+    pub(crate) active: Arc<AtomicUsize>,
+}
+
+/// The part that changes.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) is_started: bool,
+    pub(crate) is_connected: bool,
+    /// Why the flow has ended.
+    pub(crate) death: Option<String>,
+    pub(crate) targets: Vec<Target>,
+    /// The socket of a multipoint flow.
+    pub(crate) socket: Option<UdpSocket>,
+    pub(crate) fields: FrameFields,
+    pub(crate) source_id: Option<u32>,
+    pub(crate) on_death: Option<DeathListener>,
+}
+
+/// The function that is called with the reason when a flow has ended.
+pub(crate) type DeathListener = Box<dyn Fn(&str) + Send>;
+
+/// What a thread of a flow is to do next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Command {
+    /// The flow is started: frames are to be sent and received.
+    Run,
+    /// The flow is stopped.
+    Pause,
+    /// The flow has ended.
+    End,
+}
+
+impl FlowShared {
+    pub(crate) fn new(definition: FlowDefinition, limits: AvLimits, active: &Arc<AtomicUsize>) -> Self {
+        let (frame_rate, dscp) = (AtomicU32::new(definition.frame_rate), AtomicU8::new(definition.dscp));
+        Self {
+            definition,
+            limits,
+            state: Mutex::default(),
+            changed: Condition::default(),
+            counters: Counters::default(),
+            frame_rate,
+            dscp,
+            active: Arc::clone(active),
+        }
+    }
+
+    /// Marks the flow as connected, within the limit of flows.
+    pub(crate) fn begin(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        if state.is_connected {
+            return Err(io::Error::other("the flow has a connection"));
+        }
+        if let Some(death) = &state.death {
+            return Err(io::Error::other(format!("the flow has ended: {death}")));
+        }
+        if self.active.fetch_add(1, Ordering::Relaxed) >= self.limits.flows {
+            self.active.fetch_sub(1, Ordering::Relaxed);
+            return Err(io::Error::other(format!("there are {} flows, as many as allowed", self.limits.flows)));
+        }
+        state.is_connected = true;
+        Ok(())
+    }
+
+    pub(crate) fn abort(&self) {
+        self.state.lock().is_connected = false;
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn spawn(this: &Arc<Self>, body: impl FnOnce(&Self) -> String + Send + 'static) -> io::Result<()> {
+        let shared = Arc::clone(this);
+        let run = move || {
+            let reason = body(&shared);
+            shared.die(&reason);
+            shared.active.fetch_sub(1, Ordering::Relaxed);
+        };
+        let spawned = std::thread::Builder::new().name("spandrel-flow".to_owned()).spawn(run);
+        if spawned.is_err() {
+            this.abort();
+        }
+        spawned.map(drop)
+    }
+
+    /// Ends the flow. The first reason holds.
+    pub(crate) fn die(&self, reason: &str) {
+        let listener = {
+            let mut state = self.state.lock();
+            if state.death.is_some() {
+                return;
+            }
+            state.death = Some(reason.to_owned());
+            state.on_death.take()
+        };
+        self.changed.notify_all();
+        tracing::debug!(flow = self.definition.name, reason, "a flow has ended");
+        if let Some(listener) = listener {
+            listener(reason);
+        }
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let state = self.state.lock();
+        match (&state.death, state.is_started) {
+            (Some(_), _) => Command::End,
+            (None, true) => Command::Run,
+            (None, false) => Command::Pause,
+        }
+    }
+
+    /// Waits until the time, or until the command is another one.
+    pub(crate) fn wait_until(&self, time: Instant, while_command: Command) -> Command {
+        let deadline = Deadline::after(time.saturating_duration_since(Instant::now()));
+        let mut state = self.state.lock();
+        loop {
+            let command = match (&state.death, state.is_started) {
+                (Some(_), _) => Command::End,
+                (None, true) => Command::Run,
+                (None, false) => Command::Pause,
+            };
+            if command != while_command || self.changed.wait_until(&mut state, deadline).timed_out() {
+                return command;
+            }
+        }
+    }
+
+    /// The receivers by datagrams, if they are others than these.
+    pub(crate) fn targets(&self) -> Vec<Target> {
+        self.state.lock().targets.clone()
+    }
+
+    pub(crate) fn fields(&self) -> FrameFields {
+        self.state.lock().fields
+    }
+
+    pub(crate) fn source_id(&self) -> Option<u32> {
+        self.state.lock().source_id
+    }
+
+    pub(crate) fn dscp(&self) -> u8 {
+        self.dscp.load(Ordering::Relaxed)
+    }
+
+    /// The time between two frames; `None` for a source that paces itself.
+    pub(crate) fn frame_interval(&self) -> Option<Duration> {
+        let rate = self.frame_rate.load(Ordering::Relaxed);
+        (rate > 0).then(|| Duration::from_secs(1) / rate)
+    }
+}

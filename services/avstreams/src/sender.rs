@@ -1,0 +1,463 @@
+//! The thread that sends the frames of a source.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use socket2::SockRef;
+
+use crate::admission::{exchange, is_wait, multicast_interface, show};
+use crate::flow_spec::{Carrier, FlowAddress, FlowProtocol};
+use crate::flow_state::{Command, FlowShared, Target};
+use crate::media::{Frame, MediaSource};
+use crate::rtp::{ControlEvent, RtpSender, bye, parse_control, send_control};
+use crate::sfp::{self, Message};
+use crate::statistics::add;
+
+/// The longest wait of a thread for one event, after which it looks at the others.
+const TICK: Duration = Duration::from_millis(100);
+/// The datagrams in a row that a receiver's machine refuses before it counts as gone.
+const MAX_REFUSED: u32 = 32;
+
+/// A connected sender, before its thread runs.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    channel: Channel,
+    framing: Framing,
+    dscp: u8,
+}
+
+#[derive(Debug)]
+enum Channel {
+    Tcp(TcpStream),
+    Udp { data: UdpSocket, control: Option<UdpSocket> },
+}
+
+#[derive(Debug)]
+enum Framing {
+    Plain,
+    Rtp { sender: RtpSender, name: String, next_report: Instant },
+    Sfp { sequence: u32, source: u32, credit: Option<u32> },
+}
+
+/// Connects to a receiver, shows its token, and begins the flow protocol.
+///
+/// # Errors
+/// A receiver that cannot be reached, or does not answer within the limit.
+pub(crate) fn open(
+    shared: &FlowShared,
+    to: &FlowAddress,
+    protocol: FlowProtocol,
+    is_multipoint: bool,
+) -> io::Result<Sender> {
+    let within = shared.limits.connect;
+    let mut number = [0; 8];
+    getrandom::fill(&mut number).map_err(io::Error::other)?;
+    let [a, b, c, d, e, f, ..] = number;
+    let source = shared.source_id().unwrap_or(u32::from_be_bytes([a, b, c, d]));
+    let mut framing = match protocol {
+        FlowProtocol::Sfp { credit } => Framing::Sfp { sequence: 1, source, credit },
+        _ if to.carrier == Carrier::RtpUdp => Framing::Rtp {
+            sender: RtpSender::new(source, u16::from_be_bytes([e, f]), shared.definition.payload_type),
+            name: format!("spandrel-{source:08x}"),
+            next_report: Instant::now(),
+        },
+        _ => Framing::Plain,
+    };
+    let channel = if to.carrier == Carrier::Tcp {
+        let mut stream = TcpStream::connect_timeout(&to.data, within)?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(TICK))?;
+        stream.set_read_timeout(Some(within))?;
+        if let Some(token) = &to.token {
+            stream.write_all(&token.0)?;
+        }
+        if matches!(framing, Framing::Sfp { .. }) {
+            stream.write_all(&sfp::start())?;
+            let mut reply = [0; sfp::REPLY_OCTETS];
+            stream.read_exact(&mut reply)?;
+            require_reply(sfp::parse(&reply))?;
+        }
+        stream.set_read_timeout(Some(TICK))?;
+        Channel::Tcp(stream)
+    } else {
+        let data = socket_for(to.data, to.is_multicast())?;
+        if !is_multipoint {
+            // The system tells of a receiver that is gone. Further receivers are sent to by their addresses.
+            data.connect(to.data)?;
+        }
+        if let (Some(token), false) = (&to.token, to.is_multicast()) {
+            show(&data, to.data, token, within)?;
+        }
+        if let (Framing::Sfp { .. }, false) = (&framing, to.is_multicast()) {
+            let reply = exchange(&data, to.data, &sfp::start(), within, |answer| match sfp::parse(answer) {
+                Some(Message::Reply { is_refused }) => Some(is_refused),
+                _ => None,
+            })?;
+            require_reply(Some(Message::Reply { is_refused: reply }))?;
+        }
+        let control = matches!(framing, Framing::Rtp { .. }).then(|| control_socket(&data, to)).transpose()?;
+        Channel::Udp { data, control }
+    };
+    if let (Framing::Sfp { credit, .. }, true) = (&mut framing, is_multipoint) {
+        // One of several receivers does not hold up the others.
+        *credit = None;
+    }
+    Ok(Sender { channel, framing, dscp: 0 })
+}
+
+fn require_reply(reply: Option<Message>) -> io::Result<()> {
+    match reply {
+        Some(Message::Reply { is_refused: false }) => Ok(()),
+        Some(Message::Reply { is_refused: true }) => Err(io::Error::other("the receiver refuses SFP 1.0")),
+        _ => Err(io::Error::other("the receiver does not answer by SFP")),
+    }
+}
+
+/// A socket by which datagrams go to this address.
+fn socket_for(to: SocketAddr, is_multicast: bool) -> io::Result<UdpSocket> {
+    let any = if to.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+    let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
+    if is_multicast && to.is_ipv4() {
+        socket.set_multicast_loop_v4(true)?;
+        if let Some(IpAddr::V4(interface)) = multicast_interface() {
+            SockRef::from(&socket).set_multicast_if_v4(&interface)?;
+        }
+    }
+    Ok(socket)
+}
+
+/// The socket of RTCP: at the port after that of the frames, if it is free.
+fn control_socket(data: &UdpSocket, to: &FlowAddress) -> io::Result<UdpSocket> {
+    let local = data.local_addr()?;
+    let beside = UdpSocket::bind(SocketAddr::new(local.ip(), local.port().wrapping_add(1)));
+    let socket = beside.or_else(|_| socket_for(to.data, to.is_multicast()))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+impl Sender {
+    /// The socket of the frames, for the admission of further receivers.
+    pub(crate) fn socket(&self) -> io::Result<Option<UdpSocket>> {
+        match &self.channel {
+            Channel::Tcp(_) => Ok(None),
+            Channel::Udp { data, .. } => data.try_clone().map(Some),
+        }
+    }
+
+    /// Sends until the source or the flow ends. Returns the reason of the end.
+    pub(crate) fn run(mut self, shared: &FlowShared, mut source: Box<dyn MediaSource>) -> String {
+        let reason = match self.send_all(shared, source.as_mut()) {
+            Ok(reason) => reason.to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.say_farewell(shared, &reason);
+        reason
+    }
+
+    fn send_all(&mut self, shared: &FlowShared, source: &mut dyn MediaSource) -> io::Result<&'static str> {
+        let mut due = Instant::now();
+        let mut refused = 0;
+        loop {
+            let command = shared.command();
+            match command {
+                Command::End => return Ok("the flow was closed"),
+                Command::Pause => {
+                    self.read_control(shared)?;
+                    due = Instant::now();
+                    shared.wait_until(due + TICK, Command::Pause);
+                    continue;
+                }
+                Command::Run => {}
+            }
+            let now = Instant::now();
+            if now < due {
+                shared.wait_until(due.min(now + TICK), Command::Run);
+                self.read_control(shared)?;
+                continue;
+            }
+            if let Some(interval) = shared.frame_interval() {
+                // A sender that was held up does not send all at once what is too late.
+                due = if now.duration_since(due) > shared.limits.idle { now } else { due } + interval;
+            }
+            let Some(frame) = source.next_frame() else { return Ok("the source has ended") };
+            self.set_class(shared);
+            self.wait_for_credit(shared)?;
+            match self.send_frame(shared, &frame) {
+                Err(error) if is_gone(&error) => {
+                    refused += 1;
+                    if refused > MAX_REFUSED {
+                        return Err(io::Error::other(format!("the receiver is gone: {error}")));
+                    }
+                }
+                sent => {
+                    sent?;
+                    refused = 0;
+                }
+            }
+            shared.counters.count_frame(frame.data.len());
+            self.report(shared, frame.timestamp);
+        }
+    }
+
+    /// The class of service in the headers of packets.
+    fn set_class(&mut self, shared: &FlowShared) {
+        let dscp = shared.dscp();
+        if dscp == self.dscp {
+            return;
+        }
+        self.dscp = dscp;
+        let class = u32::from(dscp) << 2;
+        let set = |socket: SockRef<'_>, is_v4: bool| {
+            let set = if is_v4 { socket.set_tos_v4(class) } else { socket.set_tclass_v6(class) };
+            if let Err(error) = set {
+                tracing::warn!(%error, dscp, "the class of service of a flow could not be set");
+            }
+        };
+        match &self.channel {
+            Channel::Tcp(stream) => set(stream.into(), stream.local_addr().is_ok_and(|addr| addr.is_ipv4())),
+            Channel::Udp { data, .. } => set(data.into(), data.local_addr().is_ok_and(|addr| addr.is_ipv4())),
+        }
+    }
+
+    fn send_frame(&mut self, shared: &FlowShared, frame: &Frame) -> io::Result<()> {
+        let is_tcp = matches!(self.channel, Channel::Tcp(_));
+        let most = if is_tcp { usize::MAX } else { shared.limits.datagram };
+        let messages = match &mut self.framing {
+            Framing::Plain => {
+                if !is_tcp && frame.data.len() > MAX_DATAGRAM {
+                    return Err(io::Error::other("a frame without a flow protocol must fit into one datagram"));
+                }
+                vec![frame.data.clone()]
+            }
+            Framing::Rtp { sender, .. } => sender.frame(frame.timestamp, &frame.data, most),
+            Framing::Sfp { sequence, source, .. } => {
+                let messages = sfp::frame(shared.fields(), *sequence, frame.timestamp, *source, &frame.data, most);
+                *sequence = sequence.wrapping_add(1);
+                messages
+            }
+        };
+        add(&shared.counters.packets, messages.len() as u64);
+        match &mut self.channel {
+            Channel::Tcp(stream) => messages.iter().try_for_each(|message| write_within(stream, message, shared)),
+            Channel::Udp { data, .. } => send_to_all(data, &messages, &shared.targets()),
+        }
+    }
+
+    /// Waits until the receiver takes a further frame.
+    fn wait_for_credit(&mut self, shared: &FlowShared) -> io::Result<()> {
+        let begin = Instant::now();
+        loop {
+            self.read_control(shared)?;
+            match &mut self.framing {
+                Framing::Sfp { credit: Some(credit), .. } if *credit == 0 => {}
+                Framing::Sfp { credit: Some(credit), .. } => {
+                    *credit -= 1;
+                    return Ok(());
+                }
+                _ => return Ok(()),
+            }
+            if shared.command() == Command::End {
+                return Ok(());
+            }
+            if begin.elapsed() > shared.limits.idle {
+                let message = format!("the receiver has granted no credit for {:?}", shared.limits.idle);
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
+            shared.wait_until(Instant::now() + Duration::from_millis(2), Command::Run);
+        }
+    }
+
+    /// Reads the messages of the receiver that are there.
+    fn read_control(&mut self, shared: &FlowShared) -> io::Result<()> {
+        let mut buffer = [0; 2_048];
+        match (&mut self.channel, &mut self.framing) {
+            (Channel::Udp { control: Some(control), .. }, Framing::Rtp { sender, .. }) => {
+                for _ in 0..64 {
+                    let (length, from) = match control.recv_from(&mut buffer) {
+                        Ok(received) => received,
+                        Err(error) if is_wait(&error) => return Ok(()),
+                        Err(error) => return Err(error),
+                    };
+                    let targets = shared.targets();
+                    if !targets.iter().any(|target| target.data.ip() == from.ip() || target.data.ip().is_multicast()) {
+                        add(&shared.counters.refused, 1);
+                        continue;
+                    }
+                    let Some(events) = parse_control(&buffer[..length]) else {
+                        add(&shared.counters.malformed, 1);
+                        continue;
+                    };
+                    for event in events {
+                        match event {
+                            ControlEvent::Reception { source, lost, jitter } if source == sender.source => {
+                                let counters = &shared.counters;
+                                let micros =
+                                    u64::from(jitter) * 1_000_000 / u64::from(shared.definition.clock_rate.max(1));
+                                store(&counters.lost, u64::from(lost));
+                                store(&counters.jitter_micros, micros);
+                            }
+                            // One of several receivers that leaves does not end the flow.
+                            ControlEvent::Bye { reason } if targets.len() < 2 => {
+                                return Err(io::Error::other(format!("the receiver has left: {reason}")));
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+                Ok(())
+            }
+            (Channel::Udp { data, .. }, Framing::Sfp { credit: Some(credit), .. }) => {
+                data.set_nonblocking(true)?;
+                let targets = shared.targets();
+                let mut outcome = Ok(());
+                for _ in 0..64 {
+                    match data.recv_from(&mut buffer) {
+                        Ok((_, from)) if !targets.iter().any(|target| target.data == from) => {
+                            add(&shared.counters.refused, 1);
+                        }
+                        Ok((length, _)) => take_credit(credit, &buffer[..length], shared),
+                        Err(error) if is_wait(&error) => break,
+                        Err(error) => {
+                            outcome = Err(error);
+                            break;
+                        }
+                    }
+                }
+                data.set_nonblocking(false)?;
+                outcome
+            }
+            (Channel::Tcp(stream), Framing::Sfp { credit: Some(credit), .. }) => {
+                stream.set_nonblocking(true)?;
+                let mut message = [0; sfp::CREDIT_OCTETS];
+                let mut outcome = Ok(());
+                while let Ok(length) = stream.peek(&mut message) {
+                    if length == 0 {
+                        outcome = Err(io::Error::other("the receiver has closed the connection"));
+                        break;
+                    }
+                    if length < message.len() {
+                        break;
+                    }
+                    stream.read_exact(&mut message)?;
+                    take_credit(credit, &message, shared);
+                }
+                stream.set_nonblocking(false)?;
+                outcome
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a report when it is due.
+    fn report(&mut self, shared: &FlowShared, timestamp: u32) {
+        if let (Channel::Udp { control: Some(control), .. }, Framing::Rtp { sender, name, next_report }) =
+            (&self.channel, &mut self.framing)
+            && Instant::now() >= *next_report
+        {
+            *next_report = Instant::now() + shared.limits.report_interval;
+            let report = sender.report(timestamp, name);
+            send_control(control, &report, shared.targets().into_iter().map(|target| target.control));
+        }
+    }
+
+    fn say_farewell(&mut self, shared: &FlowShared, reason: &str) {
+        let targets = shared.targets();
+        match (&mut self.channel, &self.framing) {
+            (Channel::Udp { control: Some(control), .. }, Framing::Rtp { sender, .. }) => {
+                send_control(control, &bye(sender.source, reason), targets.iter().map(|target| target.control));
+            }
+            (Channel::Udp { data, .. }, Framing::Sfp { .. }) => {
+                _ = send_to_all(data, &[sfp::end_of_stream()], &targets);
+            }
+            (Channel::Tcp(stream), Framing::Sfp { .. }) => {
+                _ = stream.write_all(&sfp::end_of_stream());
+                close_after_reading(stream, shared.limits.idle);
+            }
+            (Channel::Tcp(stream), _) => close_after_reading(stream, shared.limits.idle),
+            _ => {}
+        }
+    }
+}
+
+/// Closes the sending side, and reads until the receiver closes as well: a connection that is closed with unread octets
+/// loses those that the receiver has not read.
+fn close_after_reading(stream: &mut TcpStream, within: Duration) {
+    let begin = Instant::now();
+    let mut buffer = [0; 1_024];
+    if stream.shutdown(Shutdown::Write).is_err() {
+        return;
+    }
+    while begin.elapsed() < within {
+        match stream.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if is_wait(&error) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// The most octets of a datagram by IPv4.
+const MAX_DATAGRAM: usize = 65_507;
+/// The most frames that a receiver can grant.
+const MAX_CREDIT: u32 = 1 << 20;
+
+fn take_credit(credit: &mut u32, message: &[u8], shared: &FlowShared) {
+    match sfp::parse(message) {
+        Some(Message::Credit(more)) => *credit = credit.saturating_add(more).min(MAX_CREDIT),
+        // A repeated answer to Start.
+        Some(Message::Reply { .. }) => {}
+        _ => add(&shared.counters.malformed, 1),
+    }
+}
+
+fn store(count: &spandrel::net::sync::atomic::AtomicU64, value: u64) {
+    count.store(value, spandrel::net::sync::atomic::Ordering::Relaxed);
+}
+
+/// Sends to all receivers. Fails if none of them takes the messages.
+fn send_to_all(socket: &UdpSocket, messages: &[Vec<u8>], targets: &[Target]) -> io::Result<()> {
+    let mut failure = None;
+    let mut is_sent = false;
+    for target in targets {
+        let outcome = messages.iter().try_for_each(|message| socket.send_to(message, target.data).map(drop));
+        match outcome {
+            Ok(()) => is_sent = true,
+            Err(error) => failure = Some(error),
+        }
+    }
+    match failure {
+        Some(error) if !is_sent => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Writes all, within the time without progress that is allowed.
+fn write_within(stream: &mut TcpStream, mut message: &[u8], shared: &FlowShared) -> io::Result<()> {
+    let mut progress = Instant::now();
+    while !message.is_empty() {
+        match stream.write(message) {
+            Ok(0) => return Err(io::Error::other("the receiver has closed the connection")),
+            Ok(length) => {
+                message = &message[length..];
+                progress = Instant::now();
+            }
+            Err(error) if is_wait(&error) && error.kind() != io::ErrorKind::ConnectionRefused => {
+                if shared.command() == Command::End {
+                    return Ok(());
+                }
+                if progress.elapsed() > shared.limits.idle {
+                    let text = format!("the receiver has taken no octets for {:?}", shared.limits.idle);
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused)
+}

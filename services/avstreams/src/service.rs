@@ -1,0 +1,180 @@
+//! Audio and video streams on an ORB: its adapter, devices and counts.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use spandrel::net::sync::{Arc, Mutex};
+use spandrel::poa::{EtherealizeObjects, PoaError, WaitForCompletion};
+use spandrel::{ObjectRef, Orb, Poa, SystemException};
+use spandrel_property::{IteratorOptions, PropertyIterators};
+
+use crate::control::Control;
+use crate::core::Core;
+use crate::device::{Device, DeviceDefinition};
+use crate::flow_device::{Connection, FlowDevice};
+use crate::limits::AvLimits;
+use crate::media::FlowDefinition;
+use crate::statistics::FlowStatistics;
+
+/// The name of the adapter of all objects, below the root adapter; for policies.
+pub const ADAPTER: &str = "AVStreams";
+
+/// The settings of a service.
+#[derive(Clone, Copy, Debug)]
+pub struct AvOptions {
+    /// The address at which flows listen, and by which other parties reach them (default 127.0.0.1).
+    pub host: IpAddr,
+    /// The most that the service holds.
+    pub limits: AvLimits,
+}
+
+impl Default for AvOptions {
+    fn default() -> Self {
+        Self { host: IpAddr::V4(Ipv4Addr::LOCALHOST), limits: AvLimits::default() }
+    }
+}
+
+/// The reason why a service or an object of it cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AvError {
+    /// The adapter could not be created.
+    #[error("cannot serve audio and video streams")]
+    Adapter(#[from] PoaError),
+    /// The ORB raised an exception instead, or there are too many objects.
+    #[error("cannot serve audio and video streams")]
+    System(#[from] SystemException),
+}
+
+/// Multimedia devices and controls of streams on an ORB.
+///
+/// ```
+/// use spandrel::services::av_streams::{MmDevice, StreamCtrl};
+/// use spandrel::{Endpoint, Orb};
+/// use spandrel_avstreams::{AvOptions, AvStreams, DeviceDefinition, FlowDefinition, Frame, Medium, ReceivedFrame};
+///
+/// let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build()?;
+/// let streams = AvStreams::start(&orb, AvOptions::default())?;
+///
+/// // A camera that sends three frames, and a screen that receives them.
+/// let mut frames = (0..3_u8).map(|n| Frame { data: vec![n; 3_000], timestamp: u32::from(n) * 3_600 });
+/// let frames = std::sync::Mutex::new(frames);
+/// let frames = std::sync::Arc::new(frames);
+/// let camera = Medium::source(move || {
+///     let frames = frames.clone();
+///     move || frames.lock().unwrap().next()
+/// });
+/// let (sender, received) = std::sync::mpsc::channel();
+/// let sender = std::sync::Mutex::new(sender);
+/// let screen = Medium::sink(move || {
+///     let sender = sender.lock().unwrap().clone();
+///     move |frame: ReceivedFrame| sender.send(frame.data.len()).unwrap()
+/// });
+/// let device = |medium| DeviceDefinition { flows: vec![FlowDefinition::new("video", medium)], ..Default::default() };
+/// let camera: MmDevice = streams.add_device(device(camera))?.narrow()?;
+/// let screen: MmDevice = streams.add_device(device(screen))?.narrow()?;
+///
+/// let control: StreamCtrl = streams.new_control()?.narrow()?;
+/// assert!(control.bind_devs(Some(&camera), Some(&screen), &mut vec![], &[])?);
+/// control.start(&[])?;
+/// assert_eq!(received.recv()?, 3_000);
+/// control.destroy(&[])?;
+/// streams.stop()?;
+/// orb.shutdown()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct AvStreams {
+    core: Arc<Core>,
+    devices: Mutex<Vec<(ObjectRef, Arc<Device>)>>,
+}
+
+impl AvStreams {
+    /// Creates the adapter of the objects.
+    ///
+    /// # Errors
+    /// An ORB that cannot listen, or has such an adapter already.
+    pub fn start(orb: &Orb, options: AvOptions) -> Result<Self, AvError> {
+        let adapter = Poa::root(orb)?.create_poa(ADAPTER, None, [])?;
+        let iterators = PropertyIterators::new(&adapter, IteratorOptions::default())?;
+        adapter.the_poa_manager().activate()?;
+        let core = Core::new(adapter, iterators, options.limits, options.host);
+        Ok(Self { core, devices: Mutex::default() })
+    }
+
+    /// Serves a multimedia device, an `AVStreams::MMDevice`.
+    ///
+    /// # Errors
+    /// Too many objects.
+    pub fn add_device(&self, definition: DeviceDefinition) -> Result<ObjectRef, AvError> {
+        let (device, object) = Device::serve(&self.core, definition)?;
+        self.devices.lock().push((object.clone(), device));
+        Ok(object)
+    }
+
+    /// Serves a flow device, an `AVStreams::FDev`.
+    ///
+    /// # Errors
+    /// Too many objects.
+    pub fn add_flow_device(&self, definition: FlowDefinition) -> Result<ObjectRef, AvError> {
+        Ok(FlowDevice::serve(&self.core, definition)?)
+    }
+
+    /// Serves the control of a new stream, an `AVStreams::StreamCtrl`.
+    ///
+    /// # Errors
+    /// Too many objects.
+    pub fn new_control(&self) -> Result<ObjectRef, AvError> {
+        Ok(Control::serve(&self.core)?)
+    }
+
+    /// Serves a new flow connection, an `AVStreams::FlowConnection`.
+    ///
+    /// # Errors
+    /// Too many objects.
+    pub fn new_flow_connection(&self) -> Result<ObjectRef, AvError> {
+        Ok(Connection::serve(&self.core)?)
+    }
+
+    /// The counts of a flow in the streams that a device has at present, in the order of their virtual devices.
+    #[must_use]
+    pub fn statistics(&self, device: &ObjectRef, flow: &str) -> Vec<FlowStatistics> {
+        self.flows_of(device, flow, |flow| flow.statistics())
+    }
+
+    /// Why a flow of a device has ended, in each of its streams.
+    #[must_use]
+    pub fn ends(&self, device: &ObjectRef, flow: &str) -> Vec<Option<String>> {
+        self.flows_of(device, flow, |flow| flow.death())
+    }
+
+    fn flows_of<T>(&self, device: &ObjectRef, flow: &str, get: impl Fn(&crate::flow::FlowEnd) -> T) -> Vec<T> {
+        let devices = self.devices.lock();
+        let chosen = devices.iter().find(|(object, _)| object.is_equivalent(device));
+        let end_points = chosen.map(|(_, device)| device.end_points()).unwrap_or_default();
+        end_points.iter().filter_map(|end_point| end_point.with_flow(flow, |flow| get(flow)).ok()).collect()
+    }
+
+    /// The number of objects, and of flows with a connection.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        use spandrel::net::sync::atomic::Ordering;
+        (self.core.objects(), self.core.active_flows.load(Ordering::Relaxed))
+    }
+
+    /// Ends all streams and the adapter.
+    ///
+    /// # Errors
+    /// Those of the adapter's destruction.
+    pub fn stop(self) -> Result<(), AvError> {
+        for (_, device) in self.devices.lock().drain(..) {
+            device.end();
+        }
+        Ok(self.core.adapter.destroy(EtherealizeObjects::No, WaitForCompletion::Yes)?)
+    }
+}
+
+impl std::fmt::Debug for AvStreams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (objects, flows) = self.counts();
+        f.debug_struct("AvStreams").field("objects", &objects).field("flows", &flows).finish_non_exhaustive()
+    }
+}
