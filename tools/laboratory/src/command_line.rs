@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
 use spandrel_error::{escape, output};
+use spandrel_lab::bench::marshal::{self, DIRECTIONS};
 use spandrel_lab::output::{Directory, default_directory};
+use spandrel_lab::workload::DataType;
 use spandrel_measure::table::{self, Align};
 
 use crate::compare;
@@ -44,6 +46,9 @@ enum Command {
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
     Peer(spandrel_lab::child_command::Args),
+    /// Write or read a sequence by one engine; started under a profiler.
+    #[command(hide = true)]
+    Repeat(RepeatArgs),
     #[command(hide = true)]
     Serve(crate::servers::ServeArgs),
 }
@@ -104,6 +109,24 @@ struct CompareArgs {
     all: bool,
 }
 
+#[derive(Debug, clap::Args)]
+struct RepeatArgs {
+    engine: marshal::Contender,
+    direction: String,
+    data: DataType,
+    octets: usize,
+    turns: u64,
+}
+
+impl RepeatArgs {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let direction = DIRECTIONS.into_iter().find(|direction| direction.name() == self.direction);
+        let direction = direction.context("the direction is write or read")?;
+        marshal::repeat(self.engine, direction, self.data, self.octets, self.turns)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
 /// Parses the command line, and carries it out. Returns the exit code: 0 done, 1 failed or not complete, 2 wrong usage.
 #[must_use]
 pub fn run() -> ExitCode {
@@ -117,6 +140,7 @@ pub fn run() -> ExitCode {
             args.run();
             return ExitCode::SUCCESS;
         }
+        Command::Repeat(args) => args.run(),
         Command::Serve(args) => args.run(),
     };
     match outcome {

@@ -183,6 +183,33 @@ pub enum Measure {
         /// Architectures that the row shows; all are measured together.
         servers: Vec<String>,
     },
+    /// The ladder of engines under callgrind.
+    LadderProfile {
+        /// Element types of the sequences.
+        types: Vec<DataType>,
+        /// Sizes of the sequences.
+        sizes: Vec<String>,
+    },
+    /// Floods of typed data under callgrind and strace.
+    FloodProfile {
+        /// Element types of the sequences.
+        types: Vec<DataType>,
+        /// Sizes of the sender's buffers.
+        sizes: Vec<String>,
+    },
+    /// Calls to servants under callgrind and strace.
+    CallProfile {
+        /// Interfaces by which requests are made and served.
+        styles: Vec<scalability::Style>,
+        /// One-way and two-way calls.
+        calls: Vec<CallKind>,
+        /// Orders in which servants are called.
+        algorithms: Vec<scalability::Algorithm>,
+        /// Parameters of the calls.
+        cases: Vec<String>,
+        /// Numbers of servants of one server.
+        servants: Vec<u32>,
+    },
 }
 
 /// A name that selects no row.
@@ -349,6 +376,26 @@ impl Measure {
                     .map(|(protocol, threads)| Point::Stacks { protocol: *protocol, threads: *threads }),
             ),
             Self::Servers { .. } => points.push(Point::Servers),
+            Self::LadderProfile { types, sizes } => points.extend(
+                pairs(types, sizes).map(|(data, size)| Point::LadderProfile { data: *data, octets: octets(size) }),
+            ),
+            Self::FloodProfile { types, sizes } => points.extend(
+                pairs(types, sizes)
+                    .map(|(data, size)| Point::FloodProfile { data: *data, buffer_octets: octets(size) }),
+            ),
+            Self::CallProfile { styles, calls, algorithms, cases, servants } => {
+                for ((style, call), algorithm) in
+                    pairs(styles, calls).flat_map(|pair| algorithms.iter().map(move |algorithm| (pair, algorithm)))
+                {
+                    points.extend(pairs(cases, servants).map(|(case, servants)| Point::CallProfile {
+                        style: *style,
+                        call: *call,
+                        algorithm: *algorithm,
+                        case: case.clone(),
+                        servants: *servants,
+                    }));
+                }
+            }
         }
         points
     }
@@ -384,6 +431,18 @@ impl Measure {
                 Self::Lookups { objects: last(objects), operations: last(operations), algorithms: algorithms.clone() }
             }
             Self::Stacks { protocols, .. } => Self::Stacks { protocols: first(protocols), threads: vec![2] },
+            Self::LadderProfile { types, .. } => {
+                Self::LadderProfile { types: last(types), sizes: vec!["1K".to_owned()] }
+            }
+            Self::FloodProfile { types, .. } => Self::FloodProfile { types: last(types), sizes: vec!["1K".to_owned()] },
+            // Few elements, since each takes some fifty times as long under a profiler.
+            Self::CallProfile { styles, .. } => Self::CallProfile {
+                styles: first(styles),
+                calls: vec![CallKind::OneWay],
+                algorithms: vec![scalability::Algorithm::RoundRobin],
+                cases: vec!["octets-16".to_owned()],
+                servants: vec![2],
+            },
             Self::Calls { .. } | Self::Stubs | Self::Definitions | Self::Servers { .. } => self.clone(),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! [`Inventory`] has a row for each figure and table: whether it runs here, and by which points. A [`Point`] is one
 //! measurement of an experiment of `spandrel-lab` or `spandrel-stacks`, shared by all rows that show it; `measure` carries
-//! it out. [`Folder`] keeps one file for each point, so that a run can be resumed. [`report`] shows the results of a folder
+//! it out, and [`profile`] watches its processes with other programs. [`Folder`] keeps one file for each point, so that a run can be resumed. [`report`] shows the results of a folder
 //! beside the ratios of the papers, and [`compare`] compares two folders.
 //!
 //! The experiments themselves are not here: this crate chooses their settings, and none of its figures is made up. They
@@ -18,6 +18,7 @@ mod inventory;
 mod links;
 mod measure;
 mod point;
+pub mod profile;
 pub mod report;
 mod run;
 mod series;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use spandrel_lab::bench::demux;
-use spandrel_lab::scalability;
+use spandrel_lab::scalability::{self, Style};
 use spandrel_lab::workload::{CallKind, DataType};
 use spandrel_measure::units::Octets;
 use spandrel_stacks::architecture::Protocol;
@@ -69,6 +69,33 @@ pub enum Point {
     },
     /// Servers of every architecture.
     Servers,
+    /// The ladder of engines under a profiler: each rung by function.
+    LadderProfile {
+        /// The element type of the sequences.
+        data: DataType,
+        /// The size of a sequence.
+        octets: usize,
+    },
+    /// Floods under profilers: each mechanism by layer and by function.
+    FloodProfile {
+        /// The element type of the sequences.
+        data: DataType,
+        /// The size of the sender's buffers.
+        buffer_octets: usize,
+    },
+    /// Calls to servants under profilers: each ORB by layer and by function.
+    CallProfile {
+        /// The interfaces by which requests are made and served.
+        style: Style,
+        /// One-way or two-way calls.
+        call: CallKind,
+        /// The order in which servants are called.
+        algorithm: scalability::Algorithm,
+        /// The parameters of a call.
+        case: String,
+        /// The number of servants.
+        servants: u32,
+    },
 }
 
 /// The network between two processes.
@@ -133,6 +160,13 @@ impl fmt::Display for Point {
             Self::Definitions => f.write_str("definitions"),
             Self::Stacks { protocol, threads } => write!(f, "stacks/{}/{threads}", Protocol::from(*protocol)),
             Self::Servers => f.write_str("servers"),
+            Self::LadderProfile { data, octets } => write!(f, "ladder-profile/{data}/{}", size(octets)),
+            Self::FloodProfile { data, buffer_octets } => {
+                write!(f, "flood-profile/oneway/{data}/{}", size(buffer_octets))
+            }
+            Self::CallProfile { style, call, algorithm, case, servants } => {
+                write!(f, "call-profile/{style}/{call}/{algorithm}/{case}/{servants}")
+            }
         }
     }
 }
@@ -157,6 +191,9 @@ impl Point {
             Self::Definitions => "definitions",
             Self::Stacks { .. } => "stacks",
             Self::Servers => "servers",
+            Self::LadderProfile { .. } => "ladder-profile",
+            Self::FloodProfile { .. } => "flood-profile",
+            Self::CallProfile { .. } => "call-profile",
         }
     }
 

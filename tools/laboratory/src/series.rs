@@ -45,6 +45,12 @@ pub enum Unit {
     /// Things that were counted.
     #[serde(rename = "count")]
     Count,
+    /// Instructions in user mode for one call.
+    #[serde(rename = "instr")]
+    Instructions,
+    /// Percent of a whole that the name of the series tells.
+    #[serde(rename = "%")]
+    Percent,
 }
 
 impl Unit {
@@ -60,6 +66,8 @@ impl Unit {
             Self::Nanoseconds => "ns",
             Self::Octets => "octets",
             Self::Count => "count",
+            Self::Instructions => "instr",
+            Self::Percent => "%",
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod comparing;
 mod inventory;
+mod profiles;
 mod report;
 mod running;
 mod support;

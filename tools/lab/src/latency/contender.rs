@@ -36,7 +36,8 @@ impl Contender {
     /// All of them, the base first.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        MechanismName::ALL.into_iter().map(Self::Mechanism).chain([Self::OmniOrb]).collect()
+        let mechanisms = MechanismName::ALL.into_iter().filter(|name| !name.sends_floods_only());
+        mechanisms.map(Self::Mechanism).chain([Self::OmniOrb]).collect()
     }
 
     /// The contenders of a quick run, the base first.

@@ -43,11 +43,19 @@ pub enum MechanismName {
     OrbUds,
     /// The same as `orb`, in shared memory.
     OrbShm,
+    /// omniORB over TCP, through its stubs and skeletons.
+    OmniOrb,
+    /// ACE's socket wrappers, over TCP.
+    Ace,
+    /// TI-RPC over TCP, with the stubs of `rpcgen`.
+    Rpc,
+    /// The same as `rpc`, with opaque octets in place of converted values.
+    RpcOpaque,
 }
 
 impl MechanismName {
     /// All of them, the base of the ratios first.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 21] = [
         Self::C,
         Self::Ipc,
         Self::CUnix,
@@ -65,6 +73,10 @@ impl MechanismName {
         Self::OrbQueue,
         Self::OrbUds,
         Self::OrbShm,
+        Self::OmniOrb,
+        Self::Ace,
+        Self::Rpc,
+        Self::RpcOpaque,
     ];
 
     /// The name that options and tables use.
@@ -88,6 +100,10 @@ impl MechanismName {
             Self::OrbQueue => "orb-queue",
             Self::OrbUds => "orb-uds",
             Self::OrbShm => "orb-shm",
+            Self::OmniOrb => "omniorb",
+            Self::Ace => "ace",
+            Self::Rpc => "rpc",
+            Self::RpcOpaque => "rpc-opaque",
         }
     }
 
@@ -112,6 +128,10 @@ impl MechanismName {
             Self::OrbQueue => "orb, with a server of one reading thread, a request queue and two workers",
             Self::OrbUds => "the ORB in the UNIX domain",
             Self::OrbShm => "the ORB in shared memory",
+            Self::OmniOrb => "omniORB over TCP: its stubs and skeletons; floods only",
+            Self::Ace => "the socket wrappers of ACE over TCP; floods only",
+            Self::Rpc => "TI-RPC over TCP with the stubs of rpcgen; floods only",
+            Self::RpcOpaque => "rpc, with opaque octets in place of converted values; floods only",
         }
     }
 
@@ -121,10 +141,16 @@ impl MechanismName {
         if named.contains(&Self::C) { Self::C } else { named.first().copied().unwrap_or(Self::C) }
     }
 
+    /// Whether a program of another project carries it out, which sends floods and makes no calls.
+    #[must_use]
+    pub fn sends_floods_only(self) -> bool {
+        matches!(self, Self::OmniOrb | Self::Ace | Self::Rpc | Self::RpcOpaque)
+    }
+
     /// Whether it is measured only on request.
     pub(super) fn is_on_demand(self) -> bool {
         use MechanismName::{OrbBatched, OrbQueue, OrbReactive, OrbShm, OrbTls, OrbUds, Tls};
-        matches!(self, Tls | OrbTls | OrbBatched | OrbReactive | OrbQueue | OrbUds | OrbShm)
+        self.sends_floods_only() || matches!(self, Tls | OrbTls | OrbBatched | OrbReactive | OrbQueue | OrbUds | OrbShm)
     }
 
     /// Whether it adds octets of its own to the data, so that the others must transfer as many.
@@ -137,7 +163,8 @@ impl MechanismName {
     /// Whether transmitter and receiver can be on two machines.
     #[must_use]
     pub fn leaves_the_machine(self) -> bool {
-        matches!(self, Self::C | Self::Ipc | Self::Tls | Self::OrbTls) || self.counts_octets()
+        matches!(self, Self::C | Self::Ipc | Self::Tls | Self::OrbTls | Self::Ace | Self::Rpc | Self::RpcOpaque)
+            || self.counts_octets()
     }
 }
 

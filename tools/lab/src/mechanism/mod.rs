@@ -14,6 +14,8 @@ mod interface;
 mod job;
 mod octet_stream;
 pub(crate) mod orb;
+#[cfg(target_os = "linux")]
+mod program;
 mod relay;
 mod tls;
 
@@ -80,12 +82,43 @@ impl MechanismName {
         quick.into_iter().filter(is_usable).collect()
     }
 
+    /// Whether a run can use it: the platform has it, and its program is built, if it is one of another project.
+    ///
+    /// # Errors
+    /// The reason why not, and the remedy.
+    pub fn check(self) -> Result<(), LabError> {
+        #[cfg(target_os = "linux")]
+        if let Some(program) = self.program() {
+            program.command()?;
+        }
+        self.mechanism().map(drop)
+    }
+
+    /// The program that carries out the mechanism, for those of other projects.
+    #[cfg(target_os = "linux")]
+    fn program(self) -> Option<&'static program::Program> {
+        use program::Program;
+        match self {
+            Self::OmniOrb => {
+                Some(&Program { mechanism: Self::OmniOrb, folder: "floods-omniorb", program: "omniorb-ttcp" })
+            }
+            Self::Ace => Some(&Program { mechanism: Self::Ace, folder: "ace", program: "ace-ttcp" }),
+            Self::Rpc => Some(&Program { mechanism: Self::Rpc, folder: "rpc", program: "rpc" }),
+            Self::RpcOpaque => Some(&Program { mechanism: Self::RpcOpaque, folder: "rpc", program: "rpc-opaque" }),
+            _ => None,
+        }
+    }
+
     /// The mechanism of this name.
     ///
     /// # Errors
     /// If it does not exist on this platform.
     pub fn mechanism(self) -> Result<&'static dyn Mechanism, LabError> {
         use octet_stream::Streams;
+        #[cfg(target_os = "linux")]
+        if let Some(program) = self.program() {
+            return Ok(program);
+        }
         match self {
             Self::Tls => Ok(&Streams::<tls::TlsStream>::NEW),
             Self::Ipc => Ok(&Streams::<family::FamilyStream<spandrel_ipc::inet::Inet>>::NEW),
@@ -111,13 +144,11 @@ impl MechanismName {
             Self::Spipe => Ok(&Streams::<family::FamilyStream<spandrel_ipc::spipe::Spipe>>::NEW),
             #[cfg(target_os = "linux")]
             Self::Shm => Ok(&Streams::<family::FamilyStream<spandrel_ipc::shm::Shm>>::NEW),
-            #[cfg(not(target_os = "linux"))]
-            Self::C | Self::CUnix | Self::Unix | Self::Spipe | Self::Shm | Self::OrbUds | Self::OrbShm => {
-                Err(LabError::Unavailable {
-                    mechanism: self.name(),
-                    reason: "it is measured on Linux only; use --mechanisms ipc,orb".to_owned(),
-                })
-            }
+            // Other systems have none of those that remain.
+            _ => Err(LabError::Unavailable {
+                mechanism: self.name(),
+                reason: "it is measured on Linux only; use --mechanisms ipc,orb".to_owned(),
+            }),
         }
     }
 }

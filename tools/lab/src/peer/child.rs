@@ -81,8 +81,8 @@ pub enum ChildKind {
     Echo(EchoServer),
 }
 
-/// The time limit for a child to exit once its input is closed, before it is killed.
-const EXIT_LIMIT: Duration = Duration::from_secs(2);
+/// The time limit for a child to exit once its input is closed, before it is killed. A profiler writes its results then.
+const EXIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A child process, ended when dropped.
 pub struct ChildHandle {

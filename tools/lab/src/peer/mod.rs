@@ -120,8 +120,7 @@ pub(crate) fn read_line<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Re
 fn cpu_seconds() -> f64 {
     #[cfg(target_os = "linux")]
     {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+        crate::raw::processor_time::processor_time(std::process::id()).unwrap_or_default().as_secs_f64()
     }
     #[cfg(not(target_os = "linux"))]
     0.0

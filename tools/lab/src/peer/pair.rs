@@ -9,8 +9,8 @@ use crate::LabError;
 use crate::mechanism::Job;
 use crate::placement::{self, Placement, Role};
 
-/// The time limit for a child to start.
-const START_LIMIT: Duration = Duration::from_secs(10);
+/// The time limit for a child to start, also under a profiler.
+const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// The command that runs this program as a child of the given role.
 pub type Launch<'a> = &'a dyn Fn(&ChildRole) -> Command;

@@ -20,6 +20,7 @@ mod settings;
 
 pub use contender::Contender;
 pub use job::{Algorithm, CallData, Job, JobRun, Style};
+pub use programs::{PROGRAMS, program_folder};
 pub use results::{Measurement, Results, Row};
 pub use series::run;
 pub use settings::Settings;

@@ -18,6 +18,20 @@ use crate::placement::{Placement, Role, cores};
 const SERVER: &str = "servants-server";
 const CLIENT: &str = "servants-client";
 
+/// The names of a peer's programs: its server and its client.
+pub const PROGRAMS: [&str; 2] = [SERVER, CLIENT];
+
+/// The folder with the programs of a peer. `None`: they are this program.
+///
+/// # Errors
+/// The missing programs and how to build them, as text.
+pub fn program_folder(contender: Contender) -> Result<Option<PathBuf>, String> {
+    Ok(match Programs::find(contender, None)? {
+        Programs::Ours => None,
+        Programs::Folder(folder) => Some(folder),
+    })
+}
+
 /// The two programs of a contender; ours are this one.
 #[derive(Clone, Debug)]
 pub(super) enum Programs {

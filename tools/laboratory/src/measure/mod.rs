@@ -4,6 +4,7 @@ mod calls;
 mod code;
 mod definitions;
 mod memory;
+mod profiles;
 mod rounds;
 mod stacks;
 mod throughput;
@@ -12,6 +13,7 @@ use std::time::Instant;
 
 use spandrel_lab::LabError;
 use spandrel_lab::machine::Machine;
+use spandrel_lab::scalability::Job;
 
 use crate::folder::{Form, PointResult};
 use crate::point::Point;
@@ -36,6 +38,13 @@ pub(crate) fn measure(point: &Point, form: Form) -> Result<PointResult, LabError
         Point::Definitions => definitions::measure(),
         Point::Stacks { protocol, threads } => stacks::measure(form, (*protocol).into(), *threads),
         Point::Servers => crate::servers::measure(form),
+        Point::LadderProfile { data, octets } => profiles::of_the_ladder(form, *data, *octets),
+        Point::FloodProfile { data, buffer_octets } => profiles::of_floods(form, *data, *buffer_octets),
+        Point::CallProfile { style, call, algorithm, case, servants } => profiles::of_calls(
+            form,
+            Job { algorithm: *algorithm, call: *call, case: case.parse()?, style: *style },
+            *servants,
+        ),
     }?;
     Ok(PointResult::new(point.clone(), form, machine, start.elapsed(), measured))
 }
@@ -55,5 +64,8 @@ pub(crate) fn planned_seconds(point: &Point, form: Form) -> f64 {
         Point::Definitions => 1.0,
         Point::Stacks { .. } => 30.0,
         Point::Servers => 600.0,
+        Point::LadderProfile { .. } => 40.0,
+        Point::FloodProfile { .. } => 90.0,
+        Point::CallProfile { .. } => 60.0,
     }
 }

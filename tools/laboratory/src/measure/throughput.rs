@@ -15,16 +15,20 @@ use crate::links::LinkedNamespaces;
 use crate::point::Link;
 use crate::series::{Measured, Series, Unit};
 
-/// The contenders: plain sockets, wrappers and the ORB; over loopback also its other engines.
-const MECHANISMS: [MechanismName; 5] = [
+/// The contenders: plain sockets, wrappers, the ORB, and those of other projects; over loopback also the ORB's other engines.
+const MECHANISMS: [MechanismName; 9] = [
     MechanismName::C,
     MechanismName::Ipc,
     MechanismName::Orb,
+    MechanismName::OmniOrb,
+    MechanismName::Ace,
+    MechanismName::Rpc,
+    MechanismName::RpcOpaque,
     MechanismName::OrbPadded,
     MechanismName::OrbInterpretive,
 ];
 /// The number of these that a slower link is measured with: engines do not differ where the link is the limit.
-const MECHANISMS_OF_A_LINK: usize = 3;
+const MECHANISMS_OF_A_LINK: usize = 7;
 /// User data of a run (paper 000, 2.2).
 const PAPER_OCTETS: u64 = 64 << 20;
 /// The greatest number of buffers of the trial that finds the length of runs.
@@ -51,11 +55,18 @@ pub(super) fn measure(
     let budget = budget(form, link);
     let rounds = if form == Form::Full { 10 } else { 2 };
     let count = if link == Link::Loopback { MECHANISMS.len() } else { MECHANISMS_OF_A_LINK };
+    let (mut mechanisms, mut absent) = (Vec::new(), Vec::new());
+    for mechanism in &MECHANISMS[..count] {
+        match mechanism.check() {
+            Ok(()) => mechanisms.push(*mechanism),
+            Err(error) => absent.push((mechanism.name().to_owned(), error.chain())),
+        }
+    }
     let settings = Settings {
         types: vec![data],
         sizes: vec![Octets(buffer_octets as u64)],
         calls: vec![CallKind::OneWay],
-        mechanisms: MECHANISMS[..count].iter().copied().filter(|name| name.mechanism().is_ok()).collect(),
+        mechanisms,
         bytes: Octets(PAPER_OCTETS),
         repetitions: rounds,
         sockets: SocketOptions { queue_octets: u32::try_from(queue_octets).ok() },
@@ -83,7 +94,7 @@ pub(super) fn measure(
     let fewer_octets = (octets < PAPER_OCTETS).then(|| format!("{} octets in place of 64M", Octets(octets)));
     let fewer_rounds = cut_rounds(results.rounds(), rounds, budget);
     let remarks: Vec<String> = fewer_octets.into_iter().chain(fewer_rounds).collect();
-    Ok(Measured { series, cut: (!remarks.is_empty()).then(|| remarks.join(", ")), ..Measured::default() })
+    Ok(Measured { series, absent, cut: (!remarks.is_empty()).then(|| remarks.join(", ")) })
 }
 
 /// The octets of a run so that all rounds of all mechanisms fit into the time, by the rates of a trial.

@@ -21,7 +21,7 @@ pub(in crate::bench) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf
 ///
 /// # Errors
 /// The reason why there is none, as [`find`] gives it.
-pub(in crate::bench) fn find_program(name: &str, program: &str, given: Option<&Path>) -> Result<PathBuf, String> {
+pub(crate) fn find_program(name: &str, program: &str, given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(folder) = given {
         let missing = || format!("{} has no {program}", folder.display());
         let program = folder.join(program);

@@ -37,12 +37,29 @@ pub enum Direction {
     Read,
 }
 
+impl Direction {
+    /// The name that options and series use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Read => "read",
+        }
+    }
+}
+
 /// Both, in the order in which they are measured.
-pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Write, Direction::Read];
+pub const DIRECTIONS: [Direction; 2] = [Direction::Write, Direction::Read];
 
 impl Contender {
     /// The first rung, the base of the comparison.
     pub const ORIGINAL: Self = Self(Marshaler::Ladder(Rung::Original));
+
+    /// The rungs of the ladder, the first one first.
+    #[must_use]
+    pub fn rungs() -> Vec<Self> {
+        Rung::ALL.into_iter().map(Marshaler::Ladder).map(Self).collect()
+    }
 
     /// All of them, in the order of the report.
     #[must_use]
@@ -144,6 +161,14 @@ impl<'d> Bench<'d> {
                 return Ok(octets / elapsed.as_secs_f64() / f64::from(1 << 20));
             }
         }
+    }
+
+    /// Writes or reads the sequence that often.
+    pub(super) fn repeat(&mut self, direction: Direction, turns: u64) -> Result<(), LabError> {
+        (0..turns).try_for_each(|_| match direction {
+            Direction::Write => self.write(),
+            Direction::Read => self.read(),
+        })
     }
 
     fn write(&mut self) -> Result<(), LabError> {

@@ -13,7 +13,7 @@ mod results;
 mod series;
 mod settings;
 
-pub use contender::{Contender, Direction};
+pub use contender::{Contender, DIRECTIONS, Direction};
 pub use results::{Counted, Measurement, Results, Row};
-pub use series::run;
+pub use series::{repeat, run};
 pub use settings::Settings;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::contender::{Bench, Contender, DIRECTIONS};
+use super::contender::{Bench, Contender, DIRECTIONS, Direction};
 use super::data::Data;
 use super::results::{Measurement, Results};
 use super::settings::Settings;
@@ -21,6 +21,20 @@ pub fn run(settings: &Settings) -> Result<Results, LabError> {
     let machine = Machine::here();
     let measured = on_core(settings.core, || rounds(settings))??;
     Ok(Results::from_measurements(machine, settings.clone(), measured))
+}
+
+/// Writes or reads one sequence that often, without a clock: for profilers.
+///
+/// # Errors
+/// If the contender cannot marshal the sequence.
+pub fn repeat(
+    contender: Contender,
+    direction: Direction,
+    data: DataType,
+    octets: usize,
+    turns: u64,
+) -> Result<(), LabError> {
+    Bench::new(contender, &Data::new(data, octets))?.repeat(direction, turns)
 }
 
 fn rounds(settings: &Settings) -> Result<Vec<Measurement>, LabError> {
