@@ -224,6 +224,7 @@ mod tests {
     use spandrel_cdr::GiopVersion;
 
     use super::*;
+    use crate::OrbBuilder;
     use crate::interception::{Codec, Encoding, Interceptor};
 
     /// An interceptor with the usual contents.
@@ -244,6 +245,17 @@ mod tests {
             let codec = codec.expect("a known encoding");
             Ok(info.add_client_request_interceptor(TestInterceptor { _token: Arc::clone(&self.0), _codec: codec })?)
         }
+    }
+
+    #[test]
+    fn no_part_of_an_orb_changes_a_bare_one_of_the_same_process() {
+        let builder = Orb::builder().urls().diagnostics().metrics(true);
+        let full = builder.initializer(TestInitializer(Arc::new(()))).build().unwrap();
+        let bare = OrbBuilder::bare().build().unwrap();
+        assert!(full.has_client_interceptors() && !bare.has_client_interceptors());
+        assert!(full.diagnostics().observes_calls() && !bare.diagnostics().observes_calls());
+        let location = "corbaloc::127.0.0.1:1/key";
+        assert!(full.string_to_object(location).is_ok() && bare.string_to_object(location).is_err());
     }
 
     #[test]
