@@ -20,16 +20,15 @@ use spandrel_test_support::alone;
 
 use crate::many_connections::affordable_connections;
 
-/// The environment variable with the strategy of the process whose system calls are counted.
+/// The environment variable of the process whose system calls are counted: the numbers of connections and of the requests
+/// that each sends at once, and the strategy.
 const COUNTED: &str = "SPANDREL_COUNTS_BUSY_CONNECTIONS";
 
 /// The connections that call at the same time.
 const CONNECTIONS: usize = 64;
 
-/// Calls of each connection of that process.
-const ROUNDS: usize = 100;
-
-const CALLS: u32 = (CONNECTIONS * ROUNDS) as u32;
+/// The calls of that process.
+const CALLS: u32 = 6400;
 
 /// A server with this strategy; none is the default.
 fn builder(strategy: &str) -> OrbBuilder {
@@ -41,30 +40,41 @@ fn client(server: &Server) -> File {
     File::from(OwnedFd::from(connect(server)))
 }
 
+/// The octets of a reply to an `echo_octets` of one octet.
+const REPLY_OCTETS: usize = 29;
+
 /// Reads the reply to an `echo_octets` of one octet.
 fn read_reply(stream: &mut File) {
     let mut reply = [0; 64];
     let len = stream.read(&mut reply).unwrap();
-    assert_eq!((&reply[..4], reply[7], len), (&b"GIOP"[..], 1, 29), "a whole reply");
+    assert_eq!((&reply[..4], reply[7], len), (&b"GIOP"[..], 1, REPLY_OCTETS), "a whole reply");
+}
+
+/// Calls on so many connections at the same time, with so many requests in one write for each.
+fn call(server: &Server, connections: usize, in_flight: usize) {
+    let mut clients: Vec<File> = (0..connections).map(|_| client(server)).collect();
+    let requests = echo(server, 7, &[7]).repeat(in_flight);
+    let mut replies = vec![0; in_flight * REPLY_OCTETS];
+    for _ in 0..(CALLS as usize).checked_div(connections * in_flight).unwrap_or_default() {
+        clients.iter_mut().for_each(|client| client.write_all(&requests).unwrap());
+        clients.iter_mut().for_each(|client| client.read_exact(&mut replies).unwrap());
+        assert!(replies.chunks(REPLY_OCTETS).all(|reply| reply.starts_with(b"GIOP")), "whole replies");
+    }
 }
 
 #[test]
 fn each_call_on_64_connections_has_at_most_three_system_calls_in_the_server() {
-    if let Ok(strategy) = env::var(COUNTED) {
-        let server = Server::with(builder(&strategy));
-        let mut clients: Vec<File> = (0..CONNECTIONS).map(|_| client(&server)).collect();
-        let request = echo(&server, 7, &[7]);
-        for _ in 0..ROUNDS {
-            clients.iter_mut().for_each(|client| client.write_all(&request).unwrap());
-            clients.iter_mut().for_each(read_reply);
-        }
-        return;
+    if let Ok(counted) = env::var(COUNTED) {
+        let mut words = counted.splitn(3, ' ');
+        let mut number = || words.next().unwrap().parse().unwrap();
+        let (connections, in_flight) = (number(), number());
+        return call(&Server::with(builder(words.next().unwrap_or_default())), connections, in_flight);
     }
     // Beside the calls: each connection is accepted, registered and closed; it may move to other threads, and back.
     let others = 8 * CONNECTIONS as u32;
     let count = |names: &str, strategy: &str| {
         let test = "busy_connections::each_call_on_64_connections_has_at_most_three_system_calls_in_the_server";
-        system_calls::count(test, names, (COUNTED, strategy))
+        system_calls::count(test, names, (COUNTED, &format!("{CONNECTIONS} 1 {strategy}")))
     };
     for strategy in ["", "reactive", "leader-followers"] {
         let [sends, receives, waits] =

@@ -210,7 +210,10 @@ impl Callbacks {
 
     fn write_held(&self) {
         let held = self.peer.queue.lock().held.take();
-        if let Some(connection) = self.connection.upgrade() {
+        // A forked copy would write into the replies of the original.
+        if self.orb.upgrade().is_some_and(|orb| !orb.is_copied())
+            && let Some(connection) = self.connection.upgrade()
+        {
             self.write(&connection, held);
         }
     }
