@@ -16,17 +16,32 @@ use tonic_prost::ProstCodec;
 /// The upper limit of recorded times in nanoseconds.
 const SLOWEST: u64 = 60_000_000_000;
 
-pub(crate) fn run(port: u16) -> Result<()> {
+/// The connections of the tasks that call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Sharing {
+    /// All tasks share one connection.
+    One,
+    /// Each task has a connection of its own.
+    Each,
+}
+
+pub(crate) fn run(port: u16, sharing: Sharing) -> Result<()> {
     let runtime = Runtime::new()?;
     let endpoint = Endpoint::from_shared(format!("http://127.0.0.1:{port}"))?.tcp_nodelay(true);
-    let mut client = Grpc::new(runtime.block_on(endpoint.connect())?);
-    runtime.block_on(call(&mut client))?;
+    let mut clients = vec![Grpc::new(runtime.block_on(endpoint.connect())?)];
+    runtime.block_on(call(&mut clients[0]))?;
     println!("ready");
     for line in stdin().lock().lines() {
         let line = line?;
-        let (in_flight, millis) = line.trim().split_once(' ').context("not a number and a time")?;
-        let (tasks, time) = (in_flight.parse::<u32>()?.max(1), Duration::from_millis(millis.parse()?));
-        println!("{}", runtime.block_on(measure(&client, tasks, time))?);
+        let (number, millis) = line.trim().split_once(' ').context("not a number and a time")?;
+        let (tasks, time) = (number.parse::<usize>()?.max(1), Duration::from_millis(millis.parse()?));
+        if sharing == Sharing::Each {
+            clients.truncate(tasks);
+            while clients.len() < tasks {
+                clients.push(Grpc::new(runtime.block_on(endpoint.connect())?));
+            }
+        }
+        println!("{}", runtime.block_on(measure(&clients, tasks, time))?);
     }
     Ok(())
 }
@@ -38,11 +53,11 @@ async fn call(client: &mut Grpc<Channel>) -> Result<()> {
 }
 
 /// So many tasks make one call after the other; returns what they have measured as JSON.
-async fn measure(client: &Grpc<Channel>, tasks: u32, time: Duration) -> Result<String> {
+async fn measure(clients: &[Grpc<Channel>], tasks: usize, time: Duration) -> Result<String> {
     let start = Instant::now();
     let end = start + time;
-    let spawn = |_| {
-        let mut client = client.clone();
+    let spawn = |task: usize| {
+        let mut client = clients[task % clients.len()].clone();
         tokio::spawn(async move {
             let mut nanos = Vec::new();
             let mut before = Instant::now();
@@ -57,16 +72,25 @@ async fn measure(client: &Grpc<Channel>, tasks: u32, time: Duration) -> Result<S
     };
     let tasks: Vec<_> = (0..tasks).map(spawn).collect();
     let (mut histogram, mut last) = (Histogram::new(SLOWEST), start);
+    let mut calls_of_each = Vec::new();
     for task in tasks {
         let (nanos, until) = task.await??;
+        calls_of_each.push(nanos.len());
         nanos.into_iter().for_each(|time| histogram.record(time));
         last = last.max(until);
     }
     let times = Times::of(&histogram, Duration::from_nanos(1)).unwrap_or_default();
     let seconds = (last - start).as_secs_f64();
     let (calls, Times { min, median, p90, p99, p999, max, mean }) = (histogram.count(), times);
+    calls_of_each.sort_unstable();
+    let fairness = match calls_of_each[..] {
+        [slowest, _, ..] if clients.len() > 1 => {
+            format!("\"fairness\":{},", slowest as f64 / calls_of_each[calls_of_each.len() / 2].max(1) as f64)
+        }
+        _ => String::new(),
+    };
     Ok(format!(
-        "{{\"seconds\":{seconds},\"calls\":{calls},\"min_ns\":{min},\"median_ns\":{median},\"p90_ns\":{p90},\
+        "{{{fairness}\"seconds\":{seconds},\"calls\":{calls},\"min_ns\":{min},\"median_ns\":{median},\"p90_ns\":{p90},\
          \"p99_ns\":{p99},\"p999_ns\":{p999},\"max_ns\":{max},\"mean_ns\":{mean}}}"
     ))
 }

@@ -1,10 +1,11 @@
-//! Clients and servers over tokio of a call without parameters, for `spandrel bench inflight`.
+//! Clients and servers over tokio of a call without parameters, for `spandrel bench inflight` and `bench connections`.
 //!
 //! `calls-tokio tonic-server MICROSECONDS` prints its port, `spandrel-server MICROSECONDS` the reference of its
 //! object; both answer each line of their input with the number of calls so far, and end with their input. Each
 //! call computes for that time. `calls-tokio tonic-client PORT` prints `ready`, and answers each line
 //! `IN-FLIGHT MILLISECONDS` with a JSON object, times in nanoseconds: so many tasks call one after the other on one
-//! connection; 0 are sequential calls of one task.
+//! connection; 0 are sequential calls of one task. `calls-tokio tonic-connections PORT` does so with a connection for each
+//! task.
 
 mod client;
 mod orb;
@@ -20,9 +21,13 @@ fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tonic-server", micros] => server::run(Calls::new(micros.parse()?)),
-        ["tonic-client", port] => client::run(port.parse()?),
+        ["tonic-client", port] => client::run(port.parse()?, client::Sharing::One),
+        ["tonic-connections", port] => client::run(port.parse()?, client::Sharing::Each),
         ["spandrel-server", micros] => orb::run(Calls::new(micros.parse()?)),
-        _ => bail!("usage: calls-tokio tonic-server MICROSECONDS | tonic-client PORT | spandrel-server MICROSECONDS"),
+        _ => bail!(
+            "usage: calls-tokio tonic-server MICROSECONDS | tonic-client PORT | tonic-connections PORT | \
+             spandrel-server MICROSECONDS"
+        ),
     }
 }
 

@@ -17,7 +17,8 @@ use latency::{BinStruct, LatencyAsyncServant, LatencyAsyncSkeleton};
 pub(crate) fn run(calls: Calls) -> Result<()> {
     let runtime = Runtime::new()?;
     let handle = runtime.handle().clone();
-    let builder = Orb::builder().listen(Endpoint::new("127.0.0.1", 0));
+    // As many as `bench inflight` keeps in flight at most.
+    let builder = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).max_deferred_requests(10_000);
     let orb = builder.spawner(move |task| drop(handle.spawn(task))).build()?;
     let calls = Arc::new(calls);
     let object = Poa::root(&orb)?.activate(LatencyAsyncSkeleton::new(Object(Arc::clone(&calls))))?;

@@ -4,6 +4,7 @@ use crate::support;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use support::{check_code, spandrel, stderr, stdout};
@@ -174,19 +175,27 @@ fn our_servers_are_compared_with_the_plain_c_server() {
 fn busy_connections_are_served_by_ours_and_by_plain_c() {
     let (folder, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (out, nowhere) = (folder.path().to_str().unwrap(), nowhere.path().to_str().unwrap());
-    let servers = ["epoll", "threads", "spandrel", "reactive", "leader-followers:2", "thread-pool:2:8", "omniorb"];
-    let args = ["bench", "connections", "--connections", "1,5", "--servers", &servers.join(","), "--work", "20"];
+    let servers =
+        ["epoll", "threads", "spandrel", "reactive", "leader-followers:2", "thread-pool:2:8", "omniorb", "tonic"];
+    let args = ["bench", "connections", "--connections", "1,5,500", "--servers", &servers.join(","), "--work", "20"];
     let rest = ["--seconds", "0.05", "--rounds", "1", "--placement", "free", "--omniorb", nowhere, "--out", out];
-    let output = spandrel(&[&args[..], &rest].concat());
+    // 500 connections need more descriptors.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 600 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_spandrel")]).args(args).args(rest);
+    let output = command.output().unwrap();
     check_code(&output, 0);
-    assert!(stdout(&output).contains("omniorb is absent: "), "{}", stdout(&output));
+    for words in ["omniorb is absent: ", "tonic is absent: not built: ", "spandrel is absent: 500 connections need"] {
+        assert!(stdout(&output).contains(words), "`{words}` is missing in:\n{}", stdout(&output));
+    }
     let json = json(folder.path(), "connections.json");
     let rows = json["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2 * servers.len());
+    assert_eq!(rows.len(), 3 * servers.len());
     for row in rows {
         if let Some(reason) = row["absent"].as_str() {
             let is_plain = row["contender"] == "epoll" || row["contender"] == "threads";
-            assert!(row["contender"] == "omniorb" || is_plain && reason.starts_with("cannot be built: "), "{row}");
+            let is_other = row["contender"] == "omniorb" || row["contender"] == "tonic";
+            let is_cut = row["number"] == 500 && reason.contains("the limit is 600");
+            assert!(is_other || is_cut || is_plain && reason.starts_with("cannot be built: "), "{row}");
             continue;
         }
         assert!(row["calls_per_second"]["median"].as_f64().unwrap() > 0.0, "{row}");
@@ -205,22 +214,23 @@ fn busy_connections_are_served_by_ours_and_by_plain_c() {
 fn calls_in_flight_are_measured_beside_sequential_calls() {
     let (folder, nowhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (out, nowhere) = (folder.path().to_str().unwrap(), nowhere.path().to_str().unwrap());
-    let contenders = "c,spandrel,spandrel-async,omniorb,jacorb";
+    let contenders = "c,threads,spandrel,spandrel-async,omniorb,jacorb,tonic";
     let args = ["bench", "inflight", "--in-flight", "1,7", "--contenders", contenders, "--seconds", "0.05"];
     let rest = ["--rounds", "1", "--placement", "free", "--omniorb", nowhere, "--jacorb", nowhere, "--out", out];
     let output = spandrel(&[&args[..], &rest].concat());
     check_code(&output, 0);
     let text = stdout(&output);
-    for words in ["Number of calls in flight: sequential;", "Number of calls in flight: 7;", "omniorb is absent: "] {
+    for words in ["Number of calls in flight: sequential;", "Number of calls in flight: 7;", "jacorb is absent: "] {
         assert!(text.contains(words), "`{words}` is missing in:\n{text}");
     }
     let json = json(folder.path(), "inflight.json");
     let rows = json["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 3 * 5);
+    assert_eq!(rows.len(), 3 * 7);
     for row in rows {
         if let Some(reason) = row["absent"].as_str() {
-            let is_other = row["contender"] == "omniorb" || row["contender"] == "jacorb";
-            assert!(is_other || row["contender"] == "c" && reason.starts_with("cannot be built: "), "{row}");
+            let is_other = ["omniorb", "jacorb", "tonic"].iter().any(|other| row["contender"] == *other);
+            let is_plain = row["contender"] == "c" || row["contender"] == "threads";
+            assert!(is_other || is_plain && reason.starts_with("cannot be built: "), "{row}");
             continue;
         }
         for figure in ["calls_per_second", "to_first", "p50_us", "p99_us", "server_us", "load_us"] {
@@ -348,7 +358,7 @@ fn invalid_arguments_are_wrong_usage() {
         (&["bench", "reactor", "--octets", "1000000", "--placement", "free"], "a message has between"),
         (&["bench", "connections", "--servers", "inetd"], "values of -ORBConcurrency"),
         (&["bench", "connections", "--connections", "8,0"], "must be between 1 and 28,000, not 0"),
-        (&["bench", "inflight", "--in-flight", "2000"], "must be between 0 and 1,000, not 2000"),
+        (&["bench", "inflight", "--in-flight", "20000"], "must be between 0 and 10,000, not 20000"),
         (&["bench", "inflight", "--contenders", "carrier-pigeon"], "is not a client and server; there are c, "),
         (&["bench", "rt", "--servers", "tao"], "`tao` is not a server; there are c, spandrel, spandrel-rt, "),
         (

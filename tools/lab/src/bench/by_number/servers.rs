@@ -1,5 +1,6 @@
 //! The commands that start the servers of a series, without a core; or the reasons why there are none.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Settings;
@@ -45,6 +46,35 @@ impl<C> Settings<C> {
         let mut command = Command::new(folder.join(SERVER));
         command.arg("--work").arg(self.work());
         Ok(command)
+    }
+
+    /// A server over tokio.
+    pub(in crate::bench) fn tokio_server(&self, role: &str) -> Result<Command, String> {
+        let mut command = Command::new(self.over_tokio()?);
+        command.arg(role).arg(self.work());
+        Ok(command)
+    }
+
+    /// A client over tokio of the server at this port.
+    pub(in crate::bench) fn tokio_client(&self, role: &str, port: &str) -> Result<Command, String> {
+        let mut command = Command::new(self.over_tokio()?);
+        command.args([role, port]);
+        Ok(command)
+    }
+
+    /// The program over tokio, from the given folder or the workspace of packages with heavy dependencies.
+    fn over_tokio(&self) -> Result<PathBuf, String> {
+        let folder = self.peers.as_deref();
+        let program = folder.unwrap_or(Path::new("target/extra/release")).join("calls-tokio");
+        match (program.is_file(), folder) {
+            (true, _) => Ok(program),
+            (false, Some(folder)) => Err(format!("{} has no calls-tokio", folder.display())),
+            (false, None) => {
+                Err("not built: run `cargo build --release --manifest-path extra/Cargo.toml --target-dir \
+                                  target/extra -p calls-tokio` in the source tree"
+                    .to_owned())
+            }
+        }
     }
 
     fn work(&self) -> String {

@@ -29,6 +29,8 @@ pub enum Contender {
     OmniOrbPool,
     /// JacORB with default settings.
     JacOrb,
+    /// tonic: gRPC over tokio, with a client of its own.
+    Tonic,
 }
 
 impl Contender {
@@ -43,7 +45,7 @@ impl Contender {
             Concurrency::ThreadPerConnection { limit: 30_000 },
         ];
         let ours = [None].into_iter().chain(strategies.map(Some)).map(Self::Spandrel);
-        let others = [Self::OmniOrb, Self::OmniOrbPool, Self::JacOrb];
+        let others = [Self::OmniOrb, Self::OmniOrbPool, Self::JacOrb, Self::Tonic];
         [Self::Epoll, Self::Threads].into_iter().chain(ours).chain(others).collect()
     }
 
@@ -65,6 +67,7 @@ impl Contender {
             Self::OmniOrb => settings.omniorb(&[], &[]),
             Self::OmniOrbPool => settings.omniorb(&["-ORBthreadPerConnectionPolicy", "0"], &[]),
             Self::JacOrb => settings.jacorb(&[]),
+            Self::Tonic => settings.tokio_server("tonic-server"),
         }
     }
 }
@@ -79,6 +82,7 @@ impl fmt::Display for Contender {
             Self::OmniOrb => f.pad("omniorb"),
             Self::OmniOrbPool => f.pad("omniorb-pool"),
             Self::JacOrb => f.pad("jacorb"),
+            Self::Tonic => f.pad("tonic"),
         }
     }
 }
@@ -102,11 +106,11 @@ impl FromStr for Contender {
 
     fn from_str(text: &str) -> Result<Self, LabError> {
         let named = [Self::Epoll, Self::Threads, Self::Spandrel(None), Self::OmniOrb, Self::OmniOrbPool, Self::JacOrb];
-        let named = named.into_iter().find(|contender| contender.to_string() == text);
+        let named = named.into_iter().chain([Self::Tonic]).find(|contender| contender.to_string() == text);
         named.or_else(|| text.parse().ok().map(|concurrency| Self::Spandrel(Some(concurrency)))).ok_or_else(|| {
             LabError::Settings(format!(
-                "`{text}` is not a server; there are epoll, threads, spandrel, omniorb, omniorb-pool, jacorb, and \
-                 values of -ORBConcurrency"
+                "`{text}` is not a server; there are epoll, threads, spandrel, omniorb, omniorb-pool, jacorb, tonic, \
+                 and values of -ORBConcurrency"
             ))
         })
     }

@@ -2,8 +2,9 @@
 //! the number of connections that each have one call in flight.
 //!
 //! The load is one thread of this program over plain sockets and epoll, the same for all servers: GIOP 1.2
-//! requests for ORBs, and as many octets for plain C. Each server is a process of its own, and its count of
-//! calls is compared with that of the load after each run.
+//! requests for ORBs, and as many octets for plain C. Only tonic has a client of its own: HTTP/2 has no messages that can
+//! be repeated. Each server is a process of its own, and its count of calls is compared with that of the load after each
+//! run.
 
 mod contender;
 
@@ -14,9 +15,10 @@ use spandrel_measure::units::grouped;
 pub use super::by_number::report;
 use super::by_number::series::{self, WARM_UP_PART};
 use super::by_number::{Experiment, Figures, Subject};
+use super::driver::client::ClientProcess;
 use super::driver::exchange::Exchange;
 use super::driver::load::Driven;
-use super::driver::server::{ServerProcess, raise_descriptor_limit};
+use super::driver::server::{ServerProcess, descriptor_shortage, raise_descriptor_limit};
 use crate::LabError;
 use crate::peer::pair::Launch;
 use crate::placement::{Placement, Role, cores};
@@ -35,9 +37,9 @@ pub struct Connections;
 /// Runs the whole series and summarises it.
 ///
 /// # Errors
-/// If the settings are invalid, the limit of descriptors is too low, or a run fails.
+/// If the settings are invalid, or a run fails.
 pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError> {
-    raise_descriptor_limit(settings.numbers.iter().copied().max().unwrap_or(0).into())?;
+    raise_descriptor_limit(0)?;
     series::run::<Connections>(settings, launch)
 }
 
@@ -62,7 +64,16 @@ impl Experiment for Connections {
             Err(reason) => return Ok(Err(reason)),
         };
         let server = ServerProcess::start(contender.to_string(), command, core, &plain, settings.limit())?;
-        Ok(Ok(Box::new(Server(server))))
+        if contender != Contender::Tonic {
+            return Ok(Ok(Box::new(Server(server))));
+        }
+        let client = match settings.tokio_client("tonic-connections", server.line()) {
+            Ok(command) => command,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let core = placement.core(Role::Transmitter, &cores())?;
+        let client = ClientProcess::start(client, core, settings.limit())?;
+        Ok(Ok(Box::new(Pair { client, server })))
     }
 }
 
@@ -71,6 +82,9 @@ struct Server(ServerProcess);
 
 impl Subject for Server {
     fn run(&mut self, number: u32, time: Duration) -> Result<Result<Figures, String>, LabError> {
+        if let Some(reason) = descriptor_shortage(number.into()) {
+            return Ok(Err(reason));
+        }
         let outcome = self.drive(number, time)?;
         // Connections that are still being closed do not count in the next run.
         self.0.settle()?;
@@ -117,5 +131,26 @@ fn figures(run: &Driven, server_cpu: Option<Duration>) -> Figures {
         server_us: server_cpu.map(|cpu| per_call(cpu.as_secs_f64())),
         load_us: Some(per_call(run.load_cpu)),
         fairness: (run.answers.len() > 1).then(|| run.fairness()),
+    }
+}
+
+/// A server with the client that calls it.
+struct Pair {
+    client: ClientProcess, // ends before its server
+    server: ServerProcess,
+}
+
+impl Subject for Pair {
+    fn run(&mut self, number: u32, time: Duration) -> Result<Result<Figures, String>, LabError> {
+        if let Some(reason) = descriptor_shortage(number.into()) {
+            return Ok(Err(reason));
+        }
+        let calls_before = self.server.calls()?;
+        let warm_up = self.client.run(number, time / WARM_UP_PART)?;
+        let cpu_before = self.server.processor_time();
+        let run = self.client.run(number, time)?;
+        let server_cpu = self.server.processor_time().zip(cpu_before).map(|(after, before)| after - before);
+        self.server.check_calls(calls_before, warm_up.calls + run.calls)?;
+        Ok(Ok(run.figures(server_cpu)))
     }
 }

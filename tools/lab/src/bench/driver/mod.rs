@@ -5,6 +5,7 @@
 //! object if it speaks GIOP. It ends when its standard input ends. A server that counts its calls answers each
 //! line of its input with their number so far.
 
+pub(super) mod client;
 pub(super) mod exchange;
 pub(super) mod load;
 pub(super) mod orb;

@@ -33,14 +33,20 @@ pub(in crate::bench) fn raise_descriptor_limit(connections: u64) -> Result<(), L
     let limit = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     raised.map_err(|errno| LabError::io("raise the limit of open descriptors")(errno.into()))?;
-    match limit.maximum {
-        Some(most) if most < connections + OTHER_DESCRIPTORS => Err(LabError::Settings(format!(
+    descriptor_shortage(connections).map_or(Ok(()), |reason| Err(LabError::Settings(reason)))
+}
+
+/// The reason why one process cannot have so many connections, if the limit of descriptors is too low.
+pub(in crate::bench) fn descriptor_shortage(connections: u64) -> Option<String> {
+    use rustix::process::{Resource, getrlimit};
+    let most = getrlimit(Resource::Nofile).maximum?;
+    (most < connections.saturating_add(OTHER_DESCRIPTORS)).then(|| {
+        format!(
             "{} connections need as many descriptors in one process, and the limit is {}; raise it (ulimit -Hn)",
             grouped(connections as f64),
             grouped(most as f64)
-        ))),
-        _ => Ok(()),
-    }
+        )
+    })
 }
 
 /// The process of a server, ended when dropped.

@@ -8,9 +8,11 @@ use spandrel::{Orb, SystemException};
 use spandrel_measure::Times;
 use spandrel_measure::histogram::Histogram;
 
-use super::Report;
+use super::InFlight;
 use super::executor::join_all;
 use crate::LabError;
+use crate::bench::by_number::Experiment as _;
+use crate::bench::driver::client::Report;
 use crate::call_times::{CallTimes, Printed, SLOWEST};
 use crate::mechanism::generated::growth::Late;
 
@@ -19,7 +21,8 @@ use crate::mechanism::generated::growth::Late;
 /// # Errors
 /// If a call fails, or a line is not a command.
 pub(crate) fn call(reference: &str) -> Result<(), LabError> {
-    let orb = Orb::builder().build().map_err(LabError::call("make the ORB"))?;
+    let orb =
+        Orb::builder().pending_requests(InFlight::MOST as usize).build().map_err(LabError::call("make the ORB"))?;
     let target = orb.string_to_object(reference).map_err(LabError::call("use the server's reference"))?;
     // Its interface has `ping`, too.
     let target = Late::unchecked_narrow(&target);
@@ -71,7 +74,11 @@ fn run(target: &Late, in_flight: u32, time: Duration) -> Result<Report, SystemEx
     let nanos = calls.nanos.into_inner();
     let seconds = (calls.last.get() - start).as_secs_f64();
     let each = Times::of(&nanos, Duration::from_micros(1)).unwrap_or_default();
-    Ok(Report { times: Printed::from_times(&CallTimes { calls: nanos.count(), seconds, each }), seconds })
+    Ok(Report {
+        times: Printed::from_times(&CallTimes { calls: nanos.count(), seconds, each }),
+        seconds,
+        fairness: None,
+    })
 }
 
 /// The calls of one run.

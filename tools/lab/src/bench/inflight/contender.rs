@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::by_number::Settings;
+use super::InFlight;
+use crate::bench::by_number::{Experiment as _, Settings};
 use crate::bench::driver::exchange::Exchange;
 use crate::interop;
 use crate::peer::child::{ChildKind, ChildRole};
@@ -19,6 +20,8 @@ use crate::workload::named;
 pub enum Contender {
     /// Plain sockets and a server over epoll in C, pipelined: the base of every ratio.
     C,
+    /// The same client, and a server with a thread for its connection in C.
+    Threads,
     /// Our ORB: futures, and a server with default settings.
     Spandrel,
     /// Our ORB: futures, and an asynchronous servant polled by the ORB's threads.
@@ -41,14 +44,23 @@ named!(Contender, "client and server");
 
 impl Contender {
     /// All of them, the base first.
-    pub const ALL: [Self; 7] =
-        [Self::C, Self::Spandrel, Self::SpandrelAsync, Self::SpandrelTokio, Self::OmniOrb, Self::JacOrb, Self::Tonic];
+    pub const ALL: [Self; 8] = [
+        Self::C,
+        Self::Threads,
+        Self::Spandrel,
+        Self::SpandrelAsync,
+        Self::SpandrelTokio,
+        Self::OmniOrb,
+        Self::JacOrb,
+        Self::Tonic,
+    ];
 
     /// The name that options and tables use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::C => "c",
+            Self::Threads => "threads",
             Self::Spandrel => "spandrel",
             Self::SpandrelAsync => "spandrel-async",
             Self::SpandrelTokio => "spandrel-tokio",
@@ -67,16 +79,16 @@ impl Contender {
     ) -> Result<Command, String> {
         match self {
             Self::C => settings.plain_c("epoll", plain),
+            Self::Threads => settings.plain_c("threads", plain),
             Self::Spandrel => Ok(settings.spandrel(launch, Vec::new(), false)),
-            Self::SpandrelAsync => Ok(settings.spandrel(launch, Vec::new(), true)),
+            Self::SpandrelAsync => {
+                let limit = ["-ORBMaxDeferredRequests".to_owned(), InFlight::MOST.to_string()];
+                Ok(settings.spandrel(launch, limit.into(), true))
+            }
             Self::OmniOrb => settings.omniorb(&[], &[CLIENT]),
             Self::JacOrb => settings.jacorb(&[CLIENT]),
-            Self::SpandrelTokio | Self::Tonic => {
-                let mut command = Command::new(over_tokio(settings.peers.as_deref())?);
-                let role = if self == Self::Tonic { "tonic-server" } else { "spandrel-server" };
-                command.args([role, &settings.work_micros.to_string()]);
-                Ok(command)
-            }
+            Self::SpandrelTokio => settings.tokio_server("spandrel-server"),
+            Self::Tonic => settings.tokio_server("tonic-server"),
         }
     }
 
@@ -88,42 +100,26 @@ impl Contender {
         launch: Launch<'_>,
         server: &str,
     ) -> Option<Result<Command, String>> {
-        let command = |program: Result<PathBuf, String>, role: Option<&str>| {
-            program.map(|program| {
-                let mut command = Command::new(program);
-                command.args(role).arg(server);
+        let command = |folder: Result<PathBuf, String>| {
+            folder.map(|folder| {
+                let mut command = Command::new(folder.join(CLIENT));
+                command.arg(server);
                 command
             })
         };
         match self {
-            Self::C => None,
+            Self::C | Self::Threads => None,
             Self::Spandrel | Self::SpandrelAsync | Self::SpandrelTokio => {
                 let kind = ChildKind::InFlightClient { reference: server.to_owned() };
                 Some(Ok(launch(&ChildRole { kind, core: None })))
             }
-            Self::OmniOrb => {
-                Some(command(self.interop(settings.omniorb.as_deref()).map(|folder| folder.join(CLIENT)), None))
-            }
-            Self::JacOrb => {
-                Some(command(self.interop(settings.jacorb.as_deref()).map(|folder| folder.join(CLIENT)), None))
-            }
-            Self::Tonic => Some(command(over_tokio(settings.peers.as_deref()), Some("tonic-client"))),
+            Self::OmniOrb => Some(command(self.interop(settings.omniorb.as_deref()))),
+            Self::JacOrb => Some(command(self.interop(settings.jacorb.as_deref()))),
+            Self::Tonic => Some(settings.tokio_client("tonic-client", server)),
         }
     }
 
     fn interop(self, folder: Option<&Path>) -> Result<PathBuf, String> {
         interop::find(self.name(), &[CLIENT], folder)
-    }
-}
-
-/// The program over tokio, from the given folder or the workspace of packages with heavy dependencies.
-fn over_tokio(folder: Option<&Path>) -> Result<PathBuf, String> {
-    let program = folder.unwrap_or(Path::new("target/extra/release")).join("calls-tokio");
-    match (program.is_file(), folder) {
-        (true, _) => Ok(program),
-        (false, Some(folder)) => Err(format!("{} has no calls-tokio", folder.display())),
-        (false, None) => Err("not built: run `cargo build --release --manifest-path extra/Cargo.toml --target-dir \
-                              target/extra -p calls-tokio` in the source tree"
-            .to_owned()),
     }
 }

@@ -1,31 +1,25 @@
 //! The experiment with many calls in flight on one connection: calls per second, the cost of a call at both
 //! ends, and response times, beside sequential calls.
 //!
-//! Client and server are processes of their own. A client prints `ready`; then it answers each line
-//! `IN-FLIGHT MILLISECONDS` with one of JSON about the calls that it has made, where 0 in flight means
+//! Client and server are processes of their own. A client's commands have the number of calls in flight, where 0 means
 //! sequential, blocking calls. The server's count of calls is compared with that of the client after each run.
 
 mod client;
 mod contender;
 mod executor;
 
-use std::process::Command;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 pub use super::by_number::report;
 use super::by_number::series::{self, WARM_UP_PART};
 use super::by_number::{Experiment, Figures, Subject};
+use super::driver::client::{ClientProcess, Run};
 use super::driver::exchange::Exchange;
 use super::driver::pipeline::Pipeline;
 use super::driver::server::ServerProcess;
 use crate::LabError;
-use crate::call_times::Printed;
-use crate::peer::child::ChildHandle;
 use crate::peer::pair::Launch;
-use crate::placement::{Placement, Role, cores, on_core};
-use crate::raw::processor_time::processor_time;
+use crate::placement::{Placement, Role, cores};
 
 pub(crate) use client::call;
 pub use contender::Contender;
@@ -59,8 +53,8 @@ impl Experiment for InFlight {
     const NAME: &str = "inflight";
     const UNIT: &str = "calls in flight";
     const LEAST: u32 = SEQUENTIAL;
-    /// The server's limit of requests of one connection that wait for their answers.
-    const MOST: u32 = 1_000;
+    /// Our limits of calls that wait for replies, and of requests that are answered later, are set to it.
+    const MOST: u32 = 10_000;
     const BASE: Contender = Contender::C;
 
     fn label(number: u32) -> String {
@@ -96,58 +90,12 @@ impl Experiment for InFlight {
     }
 }
 
-/// A client's answer to a line with a number and a time.
-#[derive(Debug, Deserialize, Serialize)]
-struct Report {
-    #[serde(flatten)]
-    times: Printed,
-    /// From the first request to the last reply.
-    seconds: f64,
-}
-
 /// A client with one connection to its server.
 enum Client {
     /// A thread of this program.
     Thread(Pipeline),
     /// A process that makes calls by commands on its standard input.
     Process(ClientProcess),
-}
-
-struct ClientProcess {
-    process: ChildHandle,
-    limit: Duration,
-}
-
-impl ClientProcess {
-    fn start(command: Command, core: Option<usize>, limit: Duration) -> Result<Self, LabError> {
-        let mut process = on_core(core, || ChildHandle::start("client", command))??;
-        match process.line(limit)? {
-            ready if ready.trim() == "ready" => Ok(Self { process, limit }),
-            line => Err(LabError::Protocol { role: "client".to_owned(), found: line }),
-        }
-    }
-
-    fn run(&mut self, number: u32, time: Duration) -> Result<Run, LabError> {
-        let cpu = || processor_time(self.process.id()).ok();
-        let cpu_before = cpu();
-        self.process.send_line(&format!("{number} {}", time.as_millis().max(1)))?;
-        let line = self.process.line(time + self.limit)?;
-        let cpu = processor_time(self.process.id()).ok().zip(cpu_before).map(|(after, before)| after - before);
-        let report: Report =
-            serde_json::from_str(&line).map_err(|_| LabError::Protocol { role: "client".to_owned(), found: line })?;
-        let times = report.times.times();
-        let rate = if report.seconds > 0.0 { times.calls as f64 / report.seconds } else { 0.0 };
-        Ok(Run { calls: times.calls, calls_per_second: rate, times: times.each, cpu })
-    }
-}
-
-/// The calls of one run.
-struct Run {
-    calls: u64,
-    calls_per_second: f64,
-    times: spandrel_measure::Times,
-    /// Processor time of the client.
-    cpu: Option<Duration>,
 }
 
 impl Client {
@@ -162,6 +110,7 @@ impl Client {
                     calls_per_second: run.rate(),
                     times: run.times(),
                     cpu: Some(Duration::from_secs_f64(run.load_cpu)),
+                    fairness: None,
                 })
             }
         }
@@ -183,16 +132,6 @@ impl Subject for Pair {
         let run = self.client.run(number, time)?;
         let server_cpu = self.server.processor_time().zip(cpu_before).map(|(after, before)| after - before);
         self.calls = self.server.check_calls(self.calls, warm_up.calls + run.calls)?;
-        let per_call = |cpu: Duration| cpu.as_secs_f64() * 1e6 / run.calls as f64;
-        Ok(Ok(Figures {
-            calls: run.calls,
-            calls_per_second: run.calls_per_second,
-            p50_us: run.times.median,
-            p99_us: run.times.p99,
-            p999_us: run.times.p999,
-            server_us: server_cpu.map(per_call),
-            load_us: run.cpu.map(per_call),
-            fairness: None,
-        }))
+        Ok(Ok(run.figures(server_cpu)))
     }
 }
