@@ -49,22 +49,6 @@ pub mod scratch {
     pub use crate::call::scratch::{give, take};
 }
 
-/// Shared values in the memory of earlier ones.
-pub mod reuse {
-    use spandrel_sync::Arc;
-
-    /// A shared value in the memory of an unused one, unless that is still referred to.
-    pub fn renew<T>(unused: Option<Arc<T>>, value: T) -> Arc<T> {
-        if let Some(mut unused) = unused
-            && let Some(content) = Arc::get_mut(&mut unused)
-        {
-            *content = value;
-            return unused;
-        }
-        Arc::new(value)
-    }
-}
-
 /// The execution of futures.
 pub mod task {
     pub use crate::client::task::{Executor, run_in};

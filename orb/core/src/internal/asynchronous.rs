@@ -8,7 +8,7 @@ pub use crate::{
 /// The cancellation of requests.
 pub mod cancellation {
     pub use crate::call::cancellation::{
-        CancellationSource, RequestOfThread, SERVING, set_request_of_thread, source_of_thread,
+        CancellationSource, RequestOfThread, SERVING, renew, set_request_of_thread, source_of_thread,
     };
 }
 

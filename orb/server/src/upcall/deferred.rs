@@ -38,9 +38,8 @@ use super::{
     interception,
     marshaled_reply::ReplySlot,
     origin::RequestOrigin,
-    received_request::{DeferredSlot, ReceivedRequest, RequestContext, RequestFlow, RequestState},
+    received_request::{DeferredSlot, ReceivedRequest, RequestContext, RequestFlow, RequestState, UnusedMemory},
     reply::{answer_exception, answer_marshaled, panicked},
-    request_memory::UnusedMemory,
 };
 use crate::{
     long_wait::{UnbegunRequest, UnbegunRequests},

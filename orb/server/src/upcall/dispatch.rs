@@ -32,7 +32,7 @@ use spandrel_cdr::Encode;
 use spandrel_giop::{CompletionStatus, ReplyStatus, ResponseFlags, SystemException, SystemExceptionKind, minor};
 use spandrel_orb::{
     SupportedInterfaces, Target,
-    internal::{OBJECT_ID, UpcallScope, reuse::renew},
+    internal::{OBJECT_ID, UpcallScope, cancellation::renew},
 };
 use spandrel_sync::{Arc, Mutex};
 
@@ -44,9 +44,9 @@ use super::{
     interface_definition::interface_definition,
     marshaled_reply::ReplySlot,
     origin::NotifyingOrigin,
-    received_request::RequestState,
+    received_request::{RequestState, UnusedMemory},
     reply::{answer, answer_marshaled, panicked},
-    request_memory::{RequestMemory, UnusedMemory},
+    request_memory::RequestMemory,
 };
 use crate::request_of_thread::Frame;
 use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant, Upcall};
@@ -329,14 +329,14 @@ fn serve_in_executor(
     let client = deferred.origin_address();
     let (adapter, memory) = (Arc::clone(adapter), memory.cloned());
     let content = WorkContent { deferred, adapter, is_of_reader, memory };
-    let work = renew(unused.work.take(), DeferredWork(Some(content)));
+    let unused = unused.work.take().and_then(|work| work.downcast().ok());
+    let work = renew(unused, DeferredWork(Some(content)));
     executor.submit(HandedOverRequest { level, octets, deadline, client, work });
     Ok(replied)
 }
 
 /// A deferred request that a thread of an executor runs.
-#[derive(Default)]
-pub(crate) struct DeferredWork(Option<WorkContent>);
+struct DeferredWork(Option<WorkContent>);
 
 struct WorkContent {
     deferred: DeferredCall,

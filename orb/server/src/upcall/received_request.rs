@@ -2,7 +2,7 @@
 //!
 //! The steps of an upcall pass it on, and send the reply through it. Nothing is run here.
 
-use std::{fmt, ops::Deref};
+use std::{any::Any, fmt, ops::Deref};
 
 use spandrel_cdr::{CdrError, Encoder, GiopVersion};
 use spandrel_giop::{
@@ -12,8 +12,11 @@ use spandrel_giop::{
 use spandrel_orb::{
     Target,
     internal::{
-        ObservedRequest, ServerFlow, cancellation::CancellationSource, request_deadline,
-        request_deadlines::RequestDeadline, reuse::renew, scratch,
+        ObservedRequest, ServerFlow,
+        cancellation::{CancellationSource, renew},
+        request_deadline,
+        request_deadlines::RequestDeadline,
+        scratch,
     },
 };
 use spandrel_sync::{
@@ -21,12 +24,12 @@ use spandrel_sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use spandrel_message::MessageBlock;
 use spandrel_transport::{DecodedMemory, ReceiveBudget};
 
 use super::{
     marshaled_reply::{MarshaledReply, ReplySlot},
     origin::{AnswerKind, RequestKey, RequestOrigin},
-    request_memory::UnusedMemory,
 };
 
 /// A request's record for its interceptors.
@@ -264,6 +267,18 @@ impl fmt::Debug for ReceivedRequest<'_> {
 /// limit.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredSlot(Option<DeferredEntry>);
+
+/// The memory of a deferred request that has ended, for another one.
+#[derive(Default)]
+pub(crate) struct UnusedMemory {
+    /// The copy of its message.
+    pub(crate) octets: Option<MessageBlock>,
+    pub(crate) cancellation: Option<Arc<CancellationSource>>,
+    /// Its entry among the deferred requests, without content.
+    pub(crate) slot: Option<Arc<DeferredSlot>>,
+    /// The request as its executor had it, without content.
+    pub(crate) work: Option<Arc<dyn Any + Send + Sync>>,
+}
 
 /// A deferred request of an origin.
 #[derive(Debug)]

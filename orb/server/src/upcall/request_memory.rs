@@ -7,7 +7,7 @@ use spandrel_message::MessageBlock;
 use spandrel_orb::internal::cancellation::CancellationSource;
 use spandrel_sync::{Arc, Guarded, PriorityInheritanceMutex};
 
-use super::{dispatch::DeferredWork, received_request::DeferredSlot};
+use super::received_request::UnusedMemory;
 
 /// Memory for the requests of an executor, reserved when it is created. Requests beyond it allocate their own.
 pub struct RequestMemory {
@@ -19,18 +19,6 @@ pub struct RequestMemory {
 /// The octets of a request for which there is memory at first. It grows with the requests that use it.
 const RESERVED_OCTETS: usize = 1024;
 
-/// The parts of a request that has ended.
-#[derive(Default)]
-pub(crate) struct UnusedMemory {
-    /// The copy of its message.
-    pub(crate) octets: Option<MessageBlock>,
-    pub(crate) cancellation: Option<Arc<CancellationSource>>,
-    /// Its entry among the deferred requests, without content.
-    pub(crate) slot: Option<Arc<DeferredSlot>>,
-    /// The request as the executor had it, without content.
-    pub(crate) work: Option<Arc<DeferredWork>>,
-}
-
 impl RequestMemory {
     /// Memory for that many requests at the same time.
     #[must_use]
@@ -39,7 +27,7 @@ impl RequestMemory {
             octets: Some(MessageBlock::copied_into(None, &[0; RESERVED_OCTETS])),
             cancellation: Some(CancellationSource::never()),
             slot: Some(Arc::default()),
-            work: Some(Arc::default()),
+            work: None,
         };
         Arc::new(Self { unused: Guarded::new((0..requests).map(|_| reserved()).collect()), requests })
     }

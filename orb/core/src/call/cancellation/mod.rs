@@ -25,7 +25,7 @@ use std::{
 
 use spandrel_sync::Arc;
 
-pub use source::{CancelReason, CancellationSource, SERVING};
+pub use source::{CancelReason, CancellationSource, SERVING, renew};
 
 /// Tells a servant that its reply is no longer needed. Cheap to clone: all clones are the same token, for any
 /// thread.

@@ -18,7 +18,6 @@ use spandrel_transport::{Address, Deadline, ReactorTransport};
 use crate::{
     client::{ExpiryReason, TimedCall, TimedCallId},
     diagnostics::statistics::Event,
-    internal::reuse::renew,
     orb::WeakOrb,
 };
 
@@ -59,6 +58,17 @@ const ANSWERED: u8 = u8::MAX;
 const REPLYING: u8 = u8::MAX - 1;
 /// The key of the future that serves the request.
 pub const SERVING: u64 = 0;
+
+/// A shared value in the memory of an unused one, unless that is still referred to.
+pub fn renew<T>(unused: Option<Arc<T>>, value: T) -> Arc<T> {
+    if let Some(mut unused) = unused
+        && let Some(content) = Arc::get_mut(&mut unused)
+    {
+        *content = value;
+        return unused;
+    }
+    Arc::new(value)
+}
 
 /// Whether the reply to a request is still needed, and the waiters for the opposite.
 pub struct CancellationSource {
