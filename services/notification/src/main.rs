@@ -32,8 +32,8 @@ struct Args {
     /// Give the channels of --channel persistent connections and events; a channel of the store is as it was
     #[arg(long, requires = "channel")]
     persistent: bool,
-    /// A channel that is created and bound in the naming service with this name (needs --publish); may be given more than once
-    #[arg(long, value_name = "NAME", requires = "publish")]
+    /// A channel that is created, and bound in the naming service with this name with --publish; may be given more than once
+    #[arg(long, value_name = "NAME")]
     channel: Vec<String>,
     #[command(flatten)]
     delivery: DeliveryArgs,
@@ -85,11 +85,12 @@ fn serve(args: &Args) -> Result<(), Failure> {
 
 /// Creates the channels of the command line, and binds them and the factory.
 fn publish(args: &Args, daemon: &Daemon, service: &NotificationService) -> Result<Option<Publication>, Failure> {
-    let Some(factory) = &args.publish else { return Ok(None) };
-    let mut objects = vec![(factory.clone(), service.factory().clone())];
+    let mut objects = Vec::new();
     for name in &args.channel {
         objects.push((name.clone(), service.channel(name, args.persistent).map_err(failure)?));
     }
+    let Some(factory) = &args.publish else { return Ok(None) };
+    objects.push((factory.clone(), service.factory().clone()));
     Publication::new(daemon, objects).map(Some)
 }
 

@@ -104,9 +104,9 @@ fn a_policy_bounds_the_operations_of_clients() {
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
-    let output = command().args(["--channel", "A", "--data"]).arg(folder.path()).output().unwrap();
+    let output = command().args(["--persistent", "--data"]).arg(folder.path()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && errors.contains("--publish"), "{errors}");
+    assert!(output.status.code() == Some(2) && errors.contains("--channel"), "{errors}");
     for (option, value) in [("--queue", "0"), ("--memory", "0"), ("--peer-timeout", "0"), ("--max-failures", "0")] {
         let output = command().args([option, value, "--data"]).arg(folder.path()).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
