@@ -5,7 +5,7 @@ use spandrel::server::DeferredReply;
 use spandrel::services::cos_event_comm::Disconnected;
 use spandrel::services::cos_event_comm::pull_supplier::PullError;
 use spandrel::types::Any;
-use spandrel::{Orb, Poa, SystemException};
+use spandrel::{CompletionStatus, Orb, Poa, SystemException};
 use spandrel_delivery::{EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
 use spandrel_store::StoreFailure;
 

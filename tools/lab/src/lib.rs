@@ -26,6 +26,8 @@ pub mod output;
 pub mod overview;
 pub mod peer;
 pub mod placement;
+#[cfg(target_os = "linux")]
+pub mod plain_files;
 pub mod progress;
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "the plain socket calls that the other mechanisms are measured against")]

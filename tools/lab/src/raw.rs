@@ -4,9 +4,11 @@
 //! interrupted call is repeated. Only the descriptor is wrapped, and closed when dropped. Transfers and their
 //! loops belong to the mechanism `c`. This is the one module of the laboratory with `unsafe`.
 
+use std::fs::File;
 use std::io;
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::AsRawFd as _;
 
 use libc::{c_int, c_void, socklen_t};
 
@@ -129,6 +131,19 @@ pub(crate) fn send(socket: &Socket, data: &[u8]) -> io::Result<usize> {
 pub(crate) fn recv(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the pointer and length describe `buffer`, which is borrowed exclusively until the call returns.
     restarted(|| unsafe { libc::recv(socket.0, buffer.as_mut_ptr().cast::<c_void>(), buffer.len(), 0) })
+}
+
+/// Sends octets of a file from an offset on, at most this many, without a copy in user space. Returns their number.
+///
+/// # Errors
+/// The errors of `sendfile`.
+pub(crate) fn send_file(socket: &Socket, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+    let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+    restarted(|| {
+        let mut at = offset;
+        // SAFETY: `at` lives until the call returns; the descriptors are open.
+        unsafe { libc::sendfile(socket.0, file.as_raw_fd(), &raw mut at, count) }
+    })
 }
 
 /// Half-close: no more octets will be sent.

@@ -25,6 +25,7 @@ Examples:
   spandrel lab run all --out results          everything, in parts of 150 minutes: repeat the command to resume
   spandrel lab report results                 results-report: index.html, report.md, figures.csv, report.json
   spandrel lab compare results before
+  spandrel lab imaging                        images by calls, by bulk streams, and by plain sockets with sendfile
 
 A name is that of a figure or table (p1.fig2.9), a chapter (p1.2), a paper (p1), or all.
 Exit codes: 0 done, 1 failed or not complete, 2 wrong usage.";
@@ -43,6 +44,7 @@ enum Command {
     Run(RunArgs),
     Report(ReportArgs),
     Compare(CompareArgs),
+    Imaging(crate::imaging::ImagingArgs),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
     Peer(spandrel_lab::child_command::Args),
@@ -51,6 +53,10 @@ enum Command {
     Repeat(RepeatArgs),
     #[command(hide = true)]
     Serve(crate::servers::ServeArgs),
+    #[command(hide = true)]
+    ImagingServer(crate::imaging::ServerArgs),
+    #[command(hide = true)]
+    ImagingClient(crate::imaging::ClientArgs),
 }
 
 /// List all figures and tables: state, command, minutes, title.
@@ -142,6 +148,9 @@ pub fn run() -> ExitCode {
         }
         Command::Repeat(args) => args.run(),
         Command::Serve(args) => args.run(),
+        Command::Imaging(args) => args.run(),
+        Command::ImagingServer(args) => args.run(),
+        Command::ImagingClient(args) => args.run(),
     };
     match outcome {
         Ok(code) => code,

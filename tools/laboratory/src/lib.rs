@@ -14,6 +14,7 @@
 pub mod command_line;
 pub mod compare;
 mod folder;
+mod imaging;
 mod inventory;
 mod links;
 mod measure;

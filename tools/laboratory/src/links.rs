@@ -13,7 +13,7 @@ use crate::point::Link;
 /// The beginning of the names of namespaces; the process ID and the side follow.
 const PREFIX: &str = "spandrel-lab-";
 /// The sides of a link with their addresses.
-const SENDER: (&str, &str) = ("sender", "10.79.0.1");
+pub(crate) const SENDER: (&str, &str) = ("sender", "10.79.0.1");
 const RECEIVER: (&str, &str) = ("receiver", "10.79.0.2");
 
 /// The rate in bits per second, and the MTU in octets.
@@ -66,7 +66,20 @@ impl LinkedNamespaces {
             }
             _ => (SENDER.0, role.clone()),
         };
-        let inner = launch(&role);
+        Self::inside(side, &launch(&role))
+    }
+
+    /// A command in the namespace of the side that sends.
+    pub(crate) fn at_sender(inner: &Command) -> Command {
+        Self::inside(SENDER.0, inner)
+    }
+
+    /// A command in the namespace of the side that receives.
+    pub(crate) fn at_receiver(inner: &Command) -> Command {
+        Self::inside(RECEIVER.0, inner)
+    }
+
+    fn inside(side: &str, inner: &Command) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", namespace(side))).arg("--");
         command.arg(inner.get_program()).args(inner.get_args());

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod comparing;
+mod imaging;
 mod inventory;
 mod profiles;
 mod report;
