@@ -46,6 +46,17 @@ impl Access {
         caller: Caller,
         operation: impl FnOnce(&Permissions) -> Result<Value, Problem> + Send + 'static,
     ) -> Result<Response, Problem> {
+        let value = self.run_for(caller, operation).await?;
+        let json = escape_lines(&value.to_string()).into_owned();
+        Ok(([(CONTENT_TYPE, "application/json")], json).into_response())
+    }
+
+    /// As [`run`](Self::run), with a result of another form.
+    pub(crate) async fn run_for<T: Send + 'static>(
+        &self,
+        caller: Caller,
+        operation: impl FnOnce(&Permissions) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
         let permissions = Permissions { authorizer: self.authorizer.clone(), caller: caller.0 };
         let Ok(permit) = Arc::clone(&self.running).try_acquire_owned() else {
             let title = "too many operations of the console run";
@@ -58,9 +69,7 @@ impl Access {
                 None => operation(&permissions),
             }
         });
-        let value = done.await.map_err(|error| Problem::internal(error.to_string()))??;
-        let json = escape_lines(&value.to_string()).into_owned();
-        Ok(([(CONTENT_TYPE, "application/json")], json).into_response())
+        done.await.map_err(|error| Problem::internal(error.to_string()))?
     }
 }
 

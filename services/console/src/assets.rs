@@ -27,7 +27,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The path of each file, its media type and its content.
-const FILES: [(&str, &str, &str); 14] = [
+const FILES: [(&str, &str, &str); 15] = [
     ("/", HTML, include_str!("../static/index.html")),
     ("/console.css", CSS, include_str!("../static/console.css")),
     ("/icon.svg", "image/svg+xml", include_str!("../static/icon.svg")),
@@ -39,6 +39,7 @@ const FILES: [(&str, &str, &str); 14] = [
     ("/editors.js", SCRIPT, include_str!("../static/editors.js")),
     ("/offers.js", SCRIPT, include_str!("../static/offers.js")),
     ("/channels.js", SCRIPT, include_str!("../static/channels.js")),
+    ("/images.js", SCRIPT, include_str!("../static/images.js")),
     ("/servers.js", SCRIPT, include_str!("../static/servers.js")),
     ("/load.js", SCRIPT, include_str!("../static/load.js")),
     ("/log.js", SCRIPT, include_str!("../static/log.js")),

@@ -12,6 +12,7 @@
 //! | `names` | the contexts of the naming service |
 //! | `objects` | interfaces of objects, and calls |
 //! | `channels` | channels of event and notification services, their consumers, and live events |
+//! | `images` | images of an image store, and their pixels |
 //! | `servers` | servers of the activator and their output |
 //! | `load` | numbers of the process's ORB |
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@
 mod access;
 mod assets;
 mod channels;
+mod images;
 mod load;
 mod names;
 mod objects;

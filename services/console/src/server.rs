@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use axum::Router;
 use axum::extract::{Extension, Path, Query, Request, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
@@ -25,6 +26,7 @@ use tokio::runtime::Runtime;
 use crate::access::{Access, CONSOLE, Permissions, invalid};
 use crate::assets;
 use crate::channels::{self, Tails};
+use crate::images;
 use crate::load;
 use crate::names;
 use crate::objects::{Call, Objects, Target};
@@ -210,6 +212,8 @@ fn router(shared: Arc<Shared>, authentication: Arc<Authentication>, hosts: Allow
         .route("/channels/consumers", get(list_consumers))
         .route("/channels/tail", post(begin_tail))
         .route("/channels/tail/{tail}", get(tail_events).delete(end_tail))
+        .route("/images", get(list_images))
+        .route("/images/tile", get(image_tile))
         .route("/servers", get(list_servers))
         .route("/servers/{server}/output", get(server_output))
         .route("/servers/{server}/{action}", post(change_server))
@@ -363,6 +367,36 @@ async fn end_tail(
     Path(tail): Path<u64>,
 ) -> Result<Response, Problem> {
     run(shared, caller, move |shared, permissions| shared.tails.end(permissions, tail)).await
+}
+
+#[derive(Deserialize)]
+struct ImagesQuery {
+    collection: String,
+    /// The number of the image before the page.
+    #[serde(default)]
+    after: u64,
+}
+
+async fn list_images(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<ImagesQuery>,
+) -> Result<Response, Problem> {
+    run(shared, caller, move |shared, permissions| {
+        images::list(permissions, &shared.orb, &query.collection, query.after)
+    })
+    .await
+}
+
+async fn image_tile(
+    State(shared): SharedState,
+    Extension(caller): Extension<Caller>,
+    Query(tile): Query<images::Tile>,
+) -> Result<Response, Problem> {
+    let running = Arc::clone(&shared);
+    let operation = move |permissions: &Permissions| images::tile(permissions, &running.orb, &tile);
+    let pixels = shared.access.run_for(caller, operation).await?;
+    Ok(([(CONTENT_TYPE, "application/octet-stream")], pixels).into_response())
 }
 
 async fn describe_object(

@@ -27,35 +27,54 @@ function reached(isReached) {
   document.dispatchEvent(new CustomEvent("reached", { detail: { since: lostSince } }));
 }
 
-/** Sends a request, and returns the JSON of its answer. */
-export async function request(path, { method = "GET", body, timeout = TIMEOUT, query = {} } = {}) {
+/** Sends a request, and returns the answer with its content, which `read` takes from it. */
+async function exchange(path, read, { method = "GET", body, timeout = TIMEOUT, query = {} }) {
   const search = new URLSearchParams(query).toString();
   const headers = { Authorization: `Bearer ${token.get() || ""}` };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  let answer;
-  let text;
   try {
-    answer = await fetch(`/api/${path}${search ? `?${search}` : ""}`, {
+    const answer = await fetch(`/api/${path}${search ? `?${search}` : ""}`, {
       method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store",
       signal: AbortSignal.timeout(timeout),
     });
-    text = await answer.text();
+    const content = answer.ok ? await read(answer) : await answer.text();
+    reached(true);
+    return { answer, content };
   } catch (error) {
     const isLate = error.name === "TimeoutError";
     if (!isLate) reached(false);
     const title = isLate ? "The console did not answer in time" : "The console cannot be reached";
     throw new Problem({ title, detail: "The process of the console may have ended." });
   }
-  reached(true);
-  let json;
+}
+
+/** The JSON of an answer. */
+function parsed({ answer, content }) {
   try {
-    json = JSON.parse(text);
+    return JSON.parse(content);
   } catch {
-    json = { title: `The console answered ${answer.status} without JSON` };
+    return { title: `The console answered ${answer.status} without JSON` };
   }
-  if (answer.ok) return json;
-  if (answer.status === 401) document.dispatchEvent(new Event("unauthorized"));
-  throw new Problem(json);
+}
+
+/** The failure of a request. */
+function failure(exchanged) {
+  if (exchanged.answer.status === 401) document.dispatchEvent(new Event("unauthorized"));
+  return new Problem(parsed(exchanged));
+}
+
+/** Sends a request, and returns the JSON of its answer. */
+export async function request(path, options = {}) {
+  const exchanged = await exchange(path, (answer) => answer.text(), options);
+  if (exchanged.answer.ok) return parsed(exchanged);
+  throw failure(exchanged);
+}
+
+/** Sends a request, and returns the octets of its answer. */
+export async function octets(path, options = {}) {
+  const exchanged = await exchange(path, (answer) => answer.arrayBuffer(), options);
+  if (exchanged.answer.ok) return new Uint8Array(exchanged.content);
+  throw failure(exchanged);
 }
 
 /** The problem details of any error. */

@@ -3,13 +3,14 @@
 import { detailsOf, request, token } from "./api.js";
 import { showChannels } from "./channels.js";
 import { button, element, problemNote } from "./dom.js";
+import { showImages } from "./images.js";
 import { showLoad } from "./load.js";
 import { showLog } from "./log.js";
 import { showNames } from "./names.js";
 import { showOffers } from "./offers.js";
 import { showServers } from "./servers.js";
 
-const VIEWS = { names: showNames, offers: showOffers, channels: showChannels, servers: showServers, load: showLoad, log: showLog };
+const VIEWS = { names: showNames, offers: showOffers, channels: showChannels, images: showImages, servers: showServers, load: showLoad, log: showLog };
 
 const main = document.getElementById("main");
 const nav = document.getElementById("nav");

@@ -2,6 +2,7 @@
 
 mod channels;
 mod http;
+mod images;
 mod numbers;
 mod offers;
 mod probe;
