@@ -381,6 +381,8 @@ impl DatagramReceiver {
         let begin = Instant::now();
         let mut progress = begin;
         let mut buffer = vec![0; 65_536];
+        // The farewell of the sender may overtake its last packets.
+        let mut farewell: Option<(String, Instant)> = None;
         let reason = loop {
             match shared.command() {
                 Command::End => break "the flow was closed".to_owned(),
@@ -406,12 +408,20 @@ impl DatagramReceiver {
                         progress = Instant::now();
                     }
                 }
-                Err(error) if is_wait(&error) => {}
+                Err(error) if is_wait(&error) => {
+                    if let Some((reason, _)) = farewell {
+                        self.flush(shared, output);
+                        break reason;
+                    }
+                }
                 Err(error) => return Err(error),
             }
             self.release(shared, output);
+            if farewell.as_ref().is_some_and(|(_, since)| since.elapsed() > shared.limits.idle) {
+                break "the sender has left, and goes on sending".to_owned();
+            }
             if let Some(reason) = self.exchange_reports(shared, output)? {
-                break reason;
+                farewell.get_or_insert((reason, Instant::now()));
             }
         };
         if let (Framing::Rtp(rtp), Some(control), Some(to)) = (&self.framing, &self.control, self.report_address()) {
@@ -479,7 +489,7 @@ impl DatagramReceiver {
                     _ = self.data.send_to(&sfp::reply(major != 1), from);
                 }
                 Some(Message::EndOfStream) => {
-                    sfp.order.flush(|ordered| sfp.output.push(ordered));
+                    sfp.order.give_up();
                     self.release(shared, output);
                     return Some("the sender has ended the flow".to_owned());
                 }
@@ -499,6 +509,17 @@ impl DatagramReceiver {
                 if let (true, Some(peer)) = (frames > 0 && sfp.grants_credit, self.peer) {
                     _ = self.data.send_to(&sfp::credit(frames), peer);
                 }
+            }
+        }
+    }
+
+    /// Gives all that has come to the sink, although earlier packets are missing.
+    fn flush(&mut self, shared: &FlowShared, output: &mut Output) {
+        if let Framing::Rtp(rtp) = &mut self.framing {
+            rtp.order.give_up();
+            rtp.release(shared, output);
+            if let Some((timestamp, whole)) = rtp.partial.take() {
+                output.give(shared, whole, timestamp, rtp.lateness);
             }
         }
     }

@@ -97,12 +97,9 @@ impl<T> ReorderBuffer<T> {
         Some(Ordered { lost: number - next, item })
     }
 
-    /// Gives up all gaps.
-    pub(crate) fn flush(&mut self, mut take: impl FnMut(Ordered<T>)) {
+    /// Gives up all gaps: each packet that waits is due.
+    pub(crate) fn give_up(&mut self) {
         self.hold = Duration::ZERO;
-        while let Some(ordered) = self.pop(Instant::now()) {
-            take(ordered);
-        }
     }
 
     /// The time at which a gap is given up.

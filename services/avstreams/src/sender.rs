@@ -157,7 +157,7 @@ impl Sender {
 
     fn send_all(&mut self, shared: &FlowShared, source: &mut dyn MediaSource) -> io::Result<&'static str> {
         let mut due = Instant::now();
-        let mut refused = 0;
+        let (mut refused, mut accepted) = (0, 0);
         loop {
             let command = shared.command();
             match command {
@@ -186,13 +186,18 @@ impl Sender {
             match self.send_frame(shared, &frame) {
                 Err(error) if is_gone(&error) => {
                     refused += 1;
+                    accepted = 0;
                     if refused > MAX_REFUSED {
                         return Err(io::Error::other(format!("the receiver is gone: {error}")));
                     }
                 }
                 sent => {
                     sent?;
-                    refused = 0;
+                    accepted += 1;
+                    // The system tells of a datagram that was refused at the next one, and takes that after it.
+                    if accepted > 2 {
+                        refused = 0;
+                    }
                 }
             }
             shared.counters.count_frame(frame.data.len());

@@ -3,4 +3,7 @@
 mod control;
 mod flow_specs;
 mod flows;
+mod foreign;
+mod hostile;
+mod single_flows;
 mod support;
