@@ -125,7 +125,8 @@ impl Args {
         settings.check()?;
         let mut directory = common::results_directory(self.out.as_deref(), "ttcp")?;
         let results = ttcp::run(&settings, &launch)?;
-        let calls = if self.quick { Some(latency::run(&self.calls(&settings), &launch)?) } else { None };
+        let calls = self.quick.then(|| self.calls(&settings)).filter(|calls| !calls.contenders.is_empty());
+        let calls = calls.map(|calls| latency::run(&calls, &launch)).transpose()?;
         if !self.quick {
             common::print(&ttcp::report::text(&results))?;
         }
@@ -149,12 +150,13 @@ impl Args {
         ))
     }
 
-    /// The calls of a quick series: by the same mechanisms, at the same placement.
+    /// The calls of a quick series: by the same mechanisms, except those for floods only, at the same placement.
     fn calls(&self, settings: &Settings) -> latency::Settings {
+        let mechanisms = settings.mechanisms.iter().copied().filter(|name| !name.sends_floods_only());
         latency::Settings {
             placements: vec![settings.placement],
             cases: vec![PingCase::Void],
-            contenders: settings.mechanisms.iter().copied().map(Contender::Mechanism).collect(),
+            contenders: mechanisms.map(Contender::Mechanism).collect(),
             calls: QUICK_CALLS,
             rounds: settings.repetitions,
             remote: settings.remote.clone(),

@@ -15,16 +15,20 @@ pub mod call_times;
 pub mod child;
 #[cfg(feature = "clap")]
 pub mod child_command;
+mod child_process;
 mod counter;
 pub mod error;
 mod future;
 pub(crate) mod interop;
+mod ladder;
 pub mod latency;
 pub mod machine;
 pub mod mechanism;
 pub mod output;
 pub mod overview;
 pub mod peer;
+#[cfg(target_os = "linux")]
+mod peer_programs;
 pub mod placement;
 #[cfg(target_os = "linux")]
 pub mod plain_files;

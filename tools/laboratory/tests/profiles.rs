@@ -145,8 +145,8 @@ fn each_layer_has_its_share_of_calls_and_floods() {
             _ => "orb static",
         };
         for side in ["sender", "receiver"] {
-            let name = |what: &str| format!("{contender} {side} {what}");
-            let value = |what: &str| value(result, &name(what));
+            let name = |title: &str| format!("{contender} {side} {title}");
+            let value = |title: &str| value(result, &name(title));
             assert!(value("no layer share") <= 5.0, "{}: {side}: {:?}", result.point, result.series);
             let shares: f64 = Layer::ALL.iter().map(|layer| value(&format!("{layer} share"))).sum();
             assert!((shares + value("no layer share") - 100.0).abs() < 0.1, "{shares}");
@@ -188,9 +188,9 @@ fn programs_of_other_projects_send_the_same_floods() {
     let result = folder.results().find(|result| result.point.is_at("loopback")).unwrap();
     let octets = |name: &str| {
         let series = result.series.iter().find(|series| series.name == name);
-        series.map(|series| series.counted.iter().find(|(what, _)| what == "octets received").unwrap().1)
+        series.map(|series| series.counted.iter().find(|(counter, _)| counter == "octets received").unwrap().1)
     };
-    for peer in ["omniorb", "ace", "rpc", "rpc-opaque"] {
+    for peer in ["omniorb", "omniorb-original", "omniorb-optimised", "ace", "rpc", "rpc-opaque"] {
         let is_absent = result.absent.iter().any(|(name, _)| name == peer);
         let expected = std::env::var_os("SPANDREL_EXPECTS_PROGRAMS").is_some();
         assert!(octets(peer) == octets("c") || is_absent && !expected, "{peer}: {:?}", result.absent);

@@ -32,8 +32,6 @@ pub mod timers;
 #[cfg(target_os = "linux")]
 pub(crate) use driver::orb::serve as serve_calls;
 #[cfg(target_os = "linux")]
-pub(crate) use driver::peers::find_program;
-#[cfg(target_os = "linux")]
 pub(crate) use inflight::call as call_in_flight;
 #[cfg(target_os = "linux")]
 pub(crate) use rt::serve as serve_priorities;

@@ -45,6 +45,10 @@ pub enum MechanismName {
     OrbShm,
     /// omniORB over TCP, through its stubs and skeletons.
     OmniOrb,
+    /// omniORB's client with our server, whose skeleton is the original rung of the marshaling ladder.
+    OmniOrbOriginal,
+    /// The same with the last rung.
+    OmniOrbOptimised,
     /// ACE's socket wrappers, over TCP.
     Ace,
     /// TI-RPC over TCP, with the stubs of `rpcgen`.
@@ -55,7 +59,7 @@ pub enum MechanismName {
 
 impl MechanismName {
     /// All of them, the base of the ratios first.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::C,
         Self::Ipc,
         Self::CUnix,
@@ -74,6 +78,8 @@ impl MechanismName {
         Self::OrbUds,
         Self::OrbShm,
         Self::OmniOrb,
+        Self::OmniOrbOriginal,
+        Self::OmniOrbOptimised,
         Self::Ace,
         Self::Rpc,
         Self::RpcOpaque,
@@ -101,6 +107,8 @@ impl MechanismName {
             Self::OrbUds => "orb-uds",
             Self::OrbShm => "orb-shm",
             Self::OmniOrb => "omniorb",
+            Self::OmniOrbOriginal => "omniorb-original",
+            Self::OmniOrbOptimised => "omniorb-optimised",
             Self::Ace => "ace",
             Self::Rpc => "rpc",
             Self::RpcOpaque => "rpc-opaque",
@@ -129,6 +137,8 @@ impl MechanismName {
             Self::OrbUds => "the ORB in the UNIX domain",
             Self::OrbShm => "the ORB in shared memory",
             Self::OmniOrb => "omniORB over TCP: its stubs and skeletons; floods only",
+            Self::OmniOrbOriginal => "omniORB's client, our server on the ladder's first rung; floods only",
+            Self::OmniOrbOptimised => "omniORB's client, our server on the ladder's last rung; floods only",
             Self::Ace => "the socket wrappers of ACE over TCP; floods only",
             Self::Rpc => "TI-RPC over TCP with the stubs of rpcgen; floods only",
             Self::RpcOpaque => "rpc, with opaque octets in place of converted values; floods only",
@@ -144,7 +154,8 @@ impl MechanismName {
     /// Whether a program of another project carries it out, which sends floods and makes no calls.
     #[must_use]
     pub fn sends_floods_only(self) -> bool {
-        matches!(self, Self::OmniOrb | Self::Ace | Self::Rpc | Self::RpcOpaque)
+        let is_omniorb = matches!(self, Self::OmniOrb | Self::OmniOrbOriginal | Self::OmniOrbOptimised);
+        is_omniorb || matches!(self, Self::Ace | Self::Rpc | Self::RpcOpaque)
     }
 
     /// Whether it is measured only on request.

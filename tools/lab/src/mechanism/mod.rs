@@ -17,6 +17,8 @@ pub(crate) mod orb;
 #[cfg(target_os = "linux")]
 mod program;
 mod relay;
+#[cfg(target_os = "linux")]
+mod rung;
 mod tls;
 
 /// The mechanism `orb` with other generated code.
@@ -115,6 +117,12 @@ impl MechanismName {
     /// If it does not exist on this platform.
     pub fn mechanism(self) -> Result<&'static dyn Mechanism, LabError> {
         use octet_stream::Streams;
+        #[cfg(target_os = "linux")]
+        match self {
+            Self::OmniOrbOriginal => return Ok(&rung::ORIGINAL),
+            Self::OmniOrbOptimised => return Ok(&rung::OPTIMISED),
+            _ => {}
+        }
         #[cfg(target_os = "linux")]
         if let Some(program) = self.program() {
             return Ok(program);

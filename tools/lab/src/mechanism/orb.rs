@@ -44,7 +44,7 @@ impl OrbMechanism {
 /// The time limit for the receiver's ORB to finish running requests at shutdown.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
-fn builder(options: &SocketOptions) -> OrbBuilder {
+pub(in crate::mechanism) fn builder(options: &SocketOptions) -> OrbBuilder {
     let queue = options.queue_octets.map(|octets| octets as usize);
     Orb::builder().socket_queues(queue, queue).shutdown_timeout(SHUTDOWN_LIMIT)
 }
@@ -116,10 +116,10 @@ impl Mechanism for OrbMechanism {
 }
 
 /// The receiving end: an ORB with one servant.
-struct OrbReceiver {
-    orb: Orb,
-    endpoint: String,
-    received: Arc<Sink>,
+pub(in crate::mechanism) struct OrbReceiver {
+    pub(in crate::mechanism) orb: Orb,
+    pub(in crate::mechanism) endpoint: String,
+    pub(in crate::mechanism) received: Arc<Sink>,
 }
 
 impl Receiver for OrbReceiver {
@@ -129,7 +129,7 @@ impl Receiver for OrbReceiver {
 
     fn finish(self: Box<Self>) -> Result<u64, LabError> {
         self.orb.shutdown().map_err(LabError::call("shut the receiver's ORB down"))?;
-        Ok(self.received.octets.load(Ordering::Acquire))
+        Ok(self.received.octets())
     }
 }
 
@@ -141,17 +141,30 @@ impl Drop for OrbReceiver {
 
 /// A servant that counts the octets it receives.
 #[derive(Debug, Default)]
-struct Sink {
+pub(in crate::mechanism) struct Sink {
     octets: AtomicU64,
 }
 
 impl Sink {
-    /// One connection, hence one thread: no other thread counts meanwhile.
     fn take<T>(&self, items: &[T], data: DataType) -> Result<(), SystemException> {
         black_box(items);
-        let octets = self.octets.load(Ordering::Relaxed) + (items.len() * data.element_octets()) as u64;
-        self.octets.store(octets, Ordering::Release);
+        self.count(items.len() * data.element_octets());
         Ok(())
+    }
+
+    /// One connection, hence one thread: no other thread counts meanwhile.
+    pub(in crate::mechanism) fn count(&self, octets: usize) {
+        let octets = self.octets.load(Ordering::Relaxed) + octets as u64;
+        self.octets.store(octets, Ordering::Release);
+    }
+
+    /// The octets that were counted since the last reset.
+    pub(in crate::mechanism) fn octets(&self) -> u64 {
+        self.octets.load(Ordering::Acquire)
+    }
+
+    pub(in crate::mechanism) fn reset(&self) {
+        self.octets.store(0, Ordering::Release);
     }
 }
 
@@ -174,7 +187,7 @@ impl TtcpSequenceServant for Sink {
     }
 
     fn start_timer(&self) -> Result<(), SystemException> {
-        self.octets.store(0, Ordering::Release);
+        self.reset();
         Ok(())
     }
 
@@ -194,7 +207,7 @@ impl TtcpTwowayServant for Sink {
     }
 
     fn received(&self) -> Result<u64, SystemException> {
-        Ok(self.octets.load(Ordering::Acquire))
+        Ok(self.octets())
     }
 }
 

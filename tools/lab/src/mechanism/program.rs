@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::{Job, Mechanism, MechanismName, Receiver, Transmitter, Work};
 use crate::LabError;
-use crate::bench::find_program;
 use crate::call_times::CallTimes;
-use crate::peer::child::ChildHandle;
+use crate::child_process::ChildHandle;
+use crate::peer_programs::find_program;
 use crate::workload::{Flood, PingPong};
 
 /// The time limit for a program to start, or to end.
@@ -29,6 +29,10 @@ pub(super) struct Program {
     /// The name of the program.
     pub(super) program: &'static str,
 }
+
+/// omniORB's sender and receiver.
+pub(super) static OMNIORB: Program =
+    Program { mechanism: MechanismName::OmniOrb, folder: "floods-omniorb", program: "omniorb-ttcp" };
 
 impl Program {
     /// The command of the program, built if the source tree is here.

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::Outcome;
-use super::child::{ChildHandle, ChildKind, ChildRole};
+use super::child::{ChildHandle, ChildKind, ChildRole, carry_out, connected, listening};
 use crate::LabError;
 use crate::mechanism::Job;
 use crate::placement::{self, Placement, Role};
@@ -36,13 +36,13 @@ impl Pair {
                 let role =
                     ChildRole { kind: ChildKind::Receive("127.0.0.1:0".to_owned()), core: core(Role::Receiver)? };
                 let mut receiver = ChildHandle::start("receiver", launch(&role))?;
-                let addr = receiver.listening(START_LIMIT)?;
+                let addr = listening(&mut receiver, START_LIMIT)?;
                 (Some(receiver), addr)
             }
         };
         let role = ChildRole { kind: ChildKind::Transmit(addr), core: core(Role::Transmitter)? };
         let mut transmitter = ChildHandle::start("transmitter", launch(&role))?;
-        transmitter.connected(START_LIMIT)?;
+        connected(&mut transmitter, START_LIMIT)?;
         Ok(Self { transmitter, _receiver: receiver })
     }
 
@@ -51,6 +51,6 @@ impl Pair {
     /// # Errors
     /// If it fails, or takes longer than `limit`; the pair cannot be used afterwards.
     pub fn run(&mut self, job: &Job, limit: Duration) -> Result<Outcome, LabError> {
-        self.transmitter.run(job, limit)
+        carry_out(&mut self.transmitter, job, limit)
     }
 }

@@ -15,8 +15,9 @@ use crate::links::LinkedNamespaces;
 use crate::point::Link;
 use crate::series::{Measured, Series, Unit};
 
-/// The contenders: plain sockets, wrappers, the ORB, and those of other projects; over loopback also the ORB's other engines.
-const MECHANISMS: [MechanismName; 9] = [
+/// The contenders: plain sockets, wrappers, the ORB, and those of other projects; over loopback also the ORB's other engines,
+/// and the ladder's first and last.
+const MECHANISMS: [MechanismName; 11] = [
     MechanismName::C,
     MechanismName::Ipc,
     MechanismName::Orb,
@@ -24,6 +25,8 @@ const MECHANISMS: [MechanismName; 9] = [
     MechanismName::Ace,
     MechanismName::Rpc,
     MechanismName::RpcOpaque,
+    MechanismName::OmniOrbOriginal,
+    MechanismName::OmniOrbOptimised,
     MechanismName::OrbPadded,
     MechanismName::OrbInterpretive,
 ];

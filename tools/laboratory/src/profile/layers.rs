@@ -12,13 +12,13 @@ pub enum Layer {
     SystemCalls,
     /// Copies and comparisons of octets in memory.
     Copying,
-    /// The allocator.
+    /// The allocator of the C library.
     Allocation,
     /// Values to octets and back: stubs, skeletons and the codec.
     Marshaling,
     /// Headers of messages, and their fragments.
     Messages,
-    /// Connections and endpoints.
+    /// Connections, endpoints and their sockets.
     Connections,
     /// References and invocations of the client, static or dynamic.
     Invocation,
@@ -80,8 +80,10 @@ impl Layer {
         {
             return Some(Self::Synchronization);
         }
-        let layer = |name| CRATES.iter().find(|(listed, _)| *listed == name).map(|(_, layer)| *layer);
+        let layer = |name| CRATES.iter().find(|(crate_name, _)| *crate_name == name).map(|(_, layer)| *layer);
         match crates(name).find_map(layer) {
+            // Stubs and skeletons of omniORB, in the program that uses them.
+            None if name.starts_with("_0RL_") || name.contains("(cdrStream&)") => Some(Self::Marshaling),
             Some(Self::Application) if name.contains("::generated::") => Some(Self::Marshaling),
             other => other,
         }

@@ -17,13 +17,13 @@ pub struct Calls {
 /// What a system call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Receives or reads octets.
+    /// Receives octets, or reads them.
     Read,
-    /// Sends or writes octets.
+    /// Sends octets, or writes them.
     Write,
     /// Waits for input or for another thread, or wakes one up.
     Wait,
-    /// Everything else.
+    /// System calls for anything else.
     Other,
 }
 

@@ -5,10 +5,10 @@ use std::process::Command;
 
 use super::Settings;
 use crate::bench::driver::exchange::{Exchange, REPLY_OCTETS};
-use crate::bench::driver::peers;
 use crate::interop;
 use crate::peer::child::{ChildKind, ChildRole};
 use crate::peer::pair::Launch;
+use crate::peer_programs;
 
 /// The program of other ORBs' servers.
 const SERVER: &str = "latency-server";
@@ -16,7 +16,7 @@ const SERVER: &str = "latency-server";
 impl<C> Settings<C> {
     /// A server of plain C: `epoll` or `threads`.
     pub(in crate::bench) fn plain_c(&self, mode: &str, plain: &Exchange) -> Result<Command, String> {
-        let mut command = Command::new(peers::find("calls-c", self.peers.as_deref())?);
+        let mut command = Command::new(peer_programs::find("calls-c", self.peers.as_deref())?);
         command.args([mode, &plain.message_octets().to_string(), &REPLY_OCTETS.to_string()]).arg(self.work());
         Ok(command)
     }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use spandrel_cdr::{Encoder, Wire};
 
 use super::data::{Data, Engine};
-use super::ladder::{self, Rung};
 use crate::LabError;
+use crate::ladder::{self, Rung};
 
 /// An engine that writes and reads sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use spandrel_cdr::engine::{self, Interpreted};
 use spandrel_cdr::{CdrError, Char, Decode, Decoder, Encode, Encoder, Wire};
 
-use super::ladder::Node;
+use crate::ladder::Node;
 use crate::workload::{BIN_STRUCT_OCTETS, DataType};
 
 /// The struct by each engine.
@@ -96,14 +96,13 @@ impl Data {
 
     /// The sequence's type, described.
     pub(super) fn node(&self) -> Node {
-        Node::sequence(match self {
-            Self::Octet(_) | Self::Char(_) => Node::octet(),
-            Self::Short(_) => Node::short(),
-            Self::Long(_) => Node::long(),
-            Self::Double(_) => Node::double(),
-            Self::Struct(_) => {
-                Node::structure(vec![Node::short(), Node::octet(), Node::long(), Node::octet(), Node::double()])
-            }
+        Node::sequence_of(match self {
+            Self::Short(_) => DataType::Short,
+            Self::Char(_) => DataType::Char,
+            Self::Long(_) => DataType::Long,
+            Self::Octet(_) => DataType::Octet,
+            Self::Double(_) => DataType::Double,
+            Self::Struct(_) => DataType::Struct,
         })
     }
 

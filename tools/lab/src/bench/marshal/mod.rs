@@ -7,9 +7,10 @@
 
 mod contender;
 mod data;
-mod ladder;
 pub mod report;
 mod results;
+#[cfg(test)]
+mod rungs;
 mod series;
 mod settings;
 

@@ -5,8 +5,8 @@ use spandrel_measure::stats::Summary;
 
 use super::contender::{Contender, DIRECTIONS, Direction};
 use super::data::Data;
-use super::ladder;
 use super::settings::Settings;
+use crate::ladder;
 use crate::machine::Machine;
 use crate::workload::DataType;
 

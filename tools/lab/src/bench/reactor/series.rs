@@ -13,11 +13,11 @@ use super::{Results, Settings};
 use crate::LabError;
 use crate::bench::driver::exchange::Exchange;
 use crate::bench::driver::load::Connections;
-use crate::bench::driver::peers;
 use crate::bench::driver::server::{ServerProcess, raise_descriptor_limit};
 use crate::machine::Machine;
 use crate::peer::child::{ChildKind, ChildRole};
 use crate::peer::pair::Launch;
+use crate::peer_programs;
 use crate::placement::{Placement, Role, cores, on_core};
 use crate::progress::Progress;
 
@@ -53,7 +53,7 @@ fn find_contenders(settings: &Settings) -> (Vec<AvailableContender>, Vec<Absent>
     let (mut available, mut absent) = (Vec::new(), Vec::new());
     for contender in settings.contenders.iter().copied() {
         let server = match (contender, contender.peer()) {
-            (_, Some(name)) => peers::find(name, settings.peers.as_deref()).map(Program::Other),
+            (_, Some(name)) => peer_programs::find(name, settings.peers.as_deref()).map(Program::Other),
             (Contender::Ours(server), _) if server.is_available() => Ok(Program::This(ChildKind::Echo(server))),
             (Contender::Orb, _) => {
                 let options = ORB_OPTIONS.map(str::to_owned).to_vec();

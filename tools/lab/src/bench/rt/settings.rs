@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use spandrel::rt::{LinearMapping, Priority, Scheduling, SchedulingClass};
 
 use crate::LabError;
-use crate::bench::driver::peers;
 use crate::interop;
 use crate::peer::child::{ChildKind, ChildRole};
 use crate::peer::pair::Launch;
+use crate::peer_programs;
 use crate::placement::Placement;
 use crate::workload::named;
 
@@ -73,7 +73,7 @@ impl Contender {
         let [high, low, spin] = [settings.high_work(), settings.low_work(), settings.run_time()].map(micros);
         match self {
             Self::C => {
-                let program = peers::find_program("calls-c", "priorities-c", settings.peers.as_deref())?;
+                let program = peer_programs::find_program("calls-c", "priorities-c", settings.peers.as_deref())?;
                 let [readers, of_high, of_low, of_spin] = [READERS, HIGH, LOW, SPIN].map(native);
                 let mut command = Command::new(program);
                 command.args([path.unwrap_or("tcp"), &OCTETS.to_string(), &readers]);

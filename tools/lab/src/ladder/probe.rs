@@ -2,7 +2,7 @@
 
 /// A method of the engine, in the paper's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Method {
+pub(crate) enum Method {
     Traverse,
     StructTraverse,
     CalcNested,
@@ -14,11 +14,11 @@ pub(in super::super) enum Method {
 }
 
 impl Method {
-    pub(in super::super) const ALL: [Self; 6] =
+    pub(crate) const ALL: [Self; 6] =
         [Self::Traverse, Self::StructTraverse, Self::CalcNested, Self::Visit, Self::Free, Self::Primitive];
 
     /// The name that tables use.
-    pub(in super::super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Traverse => "traverse",
             Self::StructTraverse => "struct_traverse",
@@ -31,7 +31,7 @@ impl Method {
 }
 
 /// The number of calls of each method.
-pub(in super::super) type Calls = Vec<(Method, u64)>;
+pub(crate) type Calls = Vec<(Method, u64)>;
 
 /// Gets each real call; inlined code of a rung is none.
 pub(super) trait Probe {

@@ -1,8 +1,10 @@
 //! Descriptions of types for a TypeCode interpreter.
 
+use crate::workload::DataType;
+
 /// A type: its kind, and its size and alignment in memory, which the original engine computes each time.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Node {
+pub(crate) struct Node {
     pub(super) kind: Kind,
     /// Octets in memory, tail padding included; of a sequence, those of an element.
     pub(super) size: usize,
@@ -23,32 +25,45 @@ pub(super) enum Kind {
 }
 
 impl Node {
+    /// The description of the sequence of a type.
+    pub(crate) fn sequence_of(data: DataType) -> Self {
+        Self::sequence(match data {
+            DataType::Octet | DataType::Char => Self::octet(),
+            DataType::Short => Self::short(),
+            DataType::Long => Self::long(),
+            DataType::Double => Self::double(),
+            DataType::Struct => {
+                Self::structure(vec![Self::short(), Self::octet(), Self::long(), Self::octet(), Self::double()])
+            }
+        })
+    }
+
     fn primitive(kind: Kind, size: usize) -> Self {
         Self { kind, size, align: size, offset: 0 }
     }
 
     /// `octet`, and `char`, which is the same to an engine that converts no characters.
-    pub(in super::super) fn octet() -> Self {
+    fn octet() -> Self {
         Self::primitive(Kind::Octet, 1)
     }
 
     /// The description of a `short`.
-    pub(in super::super) fn short() -> Self {
+    fn short() -> Self {
         Self::primitive(Kind::Short, 2)
     }
 
     /// The description of a `long`.
-    pub(in super::super) fn long() -> Self {
+    fn long() -> Self {
         Self::primitive(Kind::Long, 4)
     }
 
     /// The description of a `double`.
-    pub(in super::super) fn double() -> Self {
+    fn double() -> Self {
         Self::primitive(Kind::Double, 8)
     }
 
     /// A struct, laid out as C does.
-    pub(in super::super) fn structure(mut members: Vec<Self>) -> Self {
+    fn structure(mut members: Vec<Self>) -> Self {
         let (mut end, mut align) = (0usize, 1);
         for member in &mut members {
             member.offset = end.next_multiple_of(member.align);
@@ -59,7 +74,7 @@ impl Node {
     }
 
     /// The description of a sequence of such elements.
-    pub(in super::super) fn sequence(element: Self) -> Self {
+    fn sequence(element: Self) -> Self {
         Self { size: element.size, align: element.align, offset: 0, kind: Kind::Sequence(Box::new(element)) }
     }
 }

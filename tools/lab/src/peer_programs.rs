@@ -13,7 +13,7 @@ const BUILD_FOLDER_MARK: &str = "CACHEDIR.TAG";
 ///
 /// # Errors
 /// The reason why there is none, and how to get it, as text.
-pub(in crate::bench) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf, String> {
+pub(crate) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf, String> {
     find_program(name, name, given)
 }
 

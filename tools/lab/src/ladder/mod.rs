@@ -8,19 +8,23 @@
 mod description;
 mod interpreter;
 mod probe;
+#[cfg(target_os = "linux")]
+mod reader;
 mod stream;
 
-pub(super) use description::Node;
+pub(crate) use description::Node;
 use interpreter::Interpreter;
-pub(super) use probe::Calls;
+pub(crate) use probe::Calls;
 use probe::{Counting, Silent};
+#[cfg(target_os = "linux")]
+pub(crate) use reader::RungReader;
 use stream::Stream;
 
 use crate::LabError;
 
 /// A rung of the ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rung {
+pub(crate) enum Rung {
     /// Section 5.3.2: the original engine.
     Original,
     /// Section 5.3.3: primitives are read and written in line, and byte swapping is out of line.
@@ -34,11 +38,11 @@ pub(super) enum Rung {
 }
 
 impl Rung {
-    pub(super) const ALL: [Self; 5] =
+    pub(crate) const ALL: [Self; 5] =
         [Self::Original, Self::Inlined, Self::Precomputed, Self::SplitDecoding, Self::SplitEncoding];
 
     /// The name that options and tables use.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Original => "original",
             Self::Inlined => "inlined",
@@ -63,7 +67,7 @@ macro_rules! on_rung {
 }
 
 /// Writes a sequence whose elements lie in `memory`, into `octets`, which is cleared first.
-pub(super) fn encode(rung: Rung, sequence: &Node, memory: &[u8], octets: &mut Vec<u8>) {
+pub(crate) fn encode(rung: Rung, sequence: &Node, memory: &[u8], octets: &mut Vec<u8>) {
     let mut stream = Stream::writing(std::mem::take(octets));
     on_rung!(rung, Silent, encode(sequence, memory, &mut stream, &mut Silent));
     *octets = stream.into_octets();
@@ -74,13 +78,13 @@ pub(super) fn encode(rung: Rung, sequence: &Node, memory: &[u8], octets: &mut Ve
 ///
 /// # Errors
 /// Octets that are not such a sequence.
-pub(super) fn decode(rung: Rung, sequence: &Node, octets: &[u8]) -> Result<Vec<u8>, LabError> {
+pub(crate) fn decode(rung: Rung, sequence: &Node, octets: &[u8]) -> Result<Vec<u8>, LabError> {
     on_rung!(rung, Silent, decode(sequence, octets, &mut Silent))
         .ok_or_else(|| LabError::Settings("the octets of a sequence ended before it did".to_owned()))
 }
 
 /// The number of calls of each method to write and to read a sequence.
-pub(super) fn calls(rung: Rung, sequence: &Node, memory: &[u8]) -> (Calls, Calls) {
+pub(crate) fn calls(rung: Rung, sequence: &Node, memory: &[u8]) -> (Calls, Calls) {
     let (mut writing, mut reading) = (Counting::default(), Counting::default());
     let mut stream = Stream::writing(Vec::new());
     on_rung!(rung, Counting, encode(sequence, memory, &mut stream, &mut writing));
@@ -88,54 +92,4 @@ pub(super) fn calls(rung: Rung, sequence: &Node, memory: &[u8]) -> (Calls, Calls
     let read = on_rung!(rung, Counting, decode(sequence, &octets, &mut reading));
     debug_assert!(read.is_some(), "a rung reads its own output");
     (writing.into_calls(), reading.into_calls())
-}
-
-#[cfg(test)]
-mod tests {
-    use spandrel_cdr::{Encoder, Wire};
-
-    use super::super::data::{Data, Engine};
-    use super::*;
-    use crate::workload::DataType;
-
-    #[test]
-    fn every_rung_encodes_like_the_compiled_code_and_decodes_it() {
-        for data_type in DataType::ALL {
-            let data = Data::new(data_type, 5_000);
-            let (node, memory) = (data.node(), data.memory());
-            let mut out = Encoder::new(Wire::default());
-            data.encode(Engine::Compiled, &mut out).unwrap();
-            let expected = out.to_vec();
-            for rung in Rung::ALL {
-                let mut octets = vec![0xaa; 7];
-                encode(rung, &node, &memory, &mut octets);
-                assert!(octets == expected, "{data_type} by {}", rung.name());
-                assert!(decode(rung, &node, &octets).unwrap() == memory, "{data_type} by {}", rung.name());
-            }
-        }
-    }
-
-    #[test]
-    fn truncated_data_is_an_error() {
-        let data = Data::new(DataType::Struct, 240);
-        let mut octets = Vec::new();
-        for rung in Rung::ALL {
-            encode(rung, &data.node(), &data.memory(), &mut octets);
-            for length in 0..octets.len() {
-                assert!(decode(rung, &data.node(), &octets[..length]).is_err(), "{length} octets by {}", rung.name());
-            }
-        }
-    }
-
-    #[test]
-    fn each_rung_makes_fewer_calls() {
-        let data = Data::new(DataType::Struct, 2_400);
-        let all = Rung::ALL.map(|rung| calls(rung, &data.node(), &data.memory()));
-        let sum = |calls: &Calls| calls.iter().map(|(_, count)| count).sum::<u64>();
-        for pair in all.windows(2) {
-            assert!(sum(&pair[1].0) <= sum(&pair[0].0) && sum(&pair[1].1) <= sum(&pair[0].1));
-        }
-        let (first, last) = (&all[0], &all[4]);
-        assert!(sum(&last.0) * 4 < sum(&first.0) && sum(&last.1) * 4 < sum(&first.1), "{all:?}");
-    }
 }
