@@ -8,10 +8,9 @@ use spandrel::{Orb, SystemException};
 use spandrel_measure::Times;
 use spandrel_measure::histogram::Histogram;
 
-use super::InFlight;
+use super::contender::MOST_IN_FLIGHT;
 use super::executor::join_all;
 use crate::LabError;
-use crate::bench::by_number::Experiment as _;
 use crate::bench::driver::client::Report;
 use crate::call_times::{CallTimes, Printed, SLOWEST};
 use crate::mechanism::generated::growth::Late;
@@ -22,7 +21,7 @@ use crate::mechanism::generated::growth::Late;
 /// If a call fails, or a line is not a command.
 pub(crate) fn call(reference: &str) -> Result<(), LabError> {
     let orb =
-        Orb::builder().pending_requests(InFlight::MOST as usize).build().map_err(LabError::call("make the ORB"))?;
+        Orb::builder().pending_requests(MOST_IN_FLIGHT as usize).build().map_err(LabError::call("make the ORB"))?;
     let target = orb.string_to_object(reference).map_err(LabError::call("use the server's reference"))?;
     // Its interface has `ping`, too.
     let target = Late::unchecked_narrow(&target);

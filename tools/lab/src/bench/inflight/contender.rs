@@ -5,8 +5,7 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use super::InFlight;
-use crate::bench::by_number::{Experiment as _, Settings};
+use crate::bench::by_number::Settings;
 use crate::bench::driver::exchange::Exchange;
 use crate::interop;
 use crate::peer::child::{ChildKind, ChildRole};
@@ -39,6 +38,10 @@ pub enum Contender {
 }
 
 const CLIENT: &str = "inflight-client";
+
+/// The most calls in flight. Our limits of calls that wait for replies, and of requests that are answered later, are set
+/// to it.
+pub(super) const MOST_IN_FLIGHT: u32 = 10_000;
 
 named!(Contender, "client and server");
 
@@ -82,7 +85,7 @@ impl Contender {
             Self::Threads => settings.plain_c("threads", plain),
             Self::Spandrel => Ok(settings.spandrel(launch, Vec::new(), false)),
             Self::SpandrelAsync => {
-                let limit = ["-ORBMaxDeferredRequests".to_owned(), InFlight::MOST.to_string()];
+                let limit = ["-ORBMaxDeferredRequests".to_owned(), MOST_IN_FLIGHT.to_string()];
                 Ok(settings.spandrel(launch, limit.into(), true))
             }
             Self::OmniOrb => settings.omniorb(&[], &[CLIENT]),

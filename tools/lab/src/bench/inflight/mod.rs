@@ -53,8 +53,7 @@ impl Experiment for InFlight {
     const NAME: &str = "inflight";
     const UNIT: &str = "calls in flight";
     const LEAST: u32 = SEQUENTIAL;
-    /// Our limits of calls that wait for replies, and of requests that are answered later, are set to it.
-    const MOST: u32 = 10_000;
+    const MOST: u32 = contender::MOST_IN_FLIGHT;
     const BASE: Contender = Contender::C;
 
     fn label(number: u32) -> String {
