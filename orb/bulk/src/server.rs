@@ -320,7 +320,6 @@ impl BulkServer {
         let at = inner.endpoints_for(&binding, flow.passes_file());
         let transfer = Arc::new(Transfer::new(flow, binding, inner.limits));
         let token = new_token()?;
-        inner.make_room();
         let number = inner.enter(&transfer, token)?;
         let offering: Arc<dyn Offering> = Arc::<Inner>::clone(inner);
         let servant = Servant::new(Arc::clone(&transfer), Arc::downgrade(&offering), number);
@@ -519,13 +518,25 @@ impl Inner {
 
     fn enter(&self, transfer: &Arc<Transfer>, token: Token) -> Result<u64, BulkError> {
         let mut registry = self.registry.lock();
+        // The transfer that ended first makes room, under the lock under which the new one takes it.
+        let mut forgotten = None;
         if registry.transfers.len() >= self.limits.offers {
-            return Err(BulkError::TooMany(self.limits.offers));
+            let ended =
+                registry.transfers.iter().filter_map(|(number, entry)| Some((entry.transfer.ended()?, *number)));
+            let Some((_, oldest)) = ended.min() else { return Err(BulkError::TooMany(self.limits.offers)) };
+            forgotten = registry.transfers.remove(&oldest);
+            if let Some(entry) = &forgotten {
+                registry.tokens.remove(&entry.token);
+            }
         }
         let number = registry.next;
         registry.next += 1;
         registry.tokens.insert(token, number);
         registry.transfers.insert(number, Entry { transfer: Arc::clone(transfer), token, control: None });
+        drop(registry);
+        if let Some(entry) = forgotten {
+            self.deactivate(entry.control);
+        }
         Ok(number)
     }
 
@@ -554,22 +565,6 @@ impl Inner {
             expired.map(|(number, _)| *number).collect()
         };
         expired.into_iter().for_each(|number| self.remove(number));
-    }
-
-    /// Forgets the transfer that ended first, if there is no room for another one.
-    fn make_room(&self) {
-        let oldest = {
-            let registry = self.registry.lock();
-            if registry.transfers.len() < self.limits.offers {
-                return;
-            }
-            let ended =
-                registry.transfers.iter().filter_map(|(number, entry)| Some((entry.transfer.ended()?, *number)));
-            ended.min()
-        };
-        if let Some((_, number)) = oldest {
-            self.remove(number);
-        }
     }
 
     fn remove(&self, number: u64) {
