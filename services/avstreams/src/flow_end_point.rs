@@ -349,7 +349,7 @@ impl FlowEndPointServant for FlowEndPointState {
         protocol: &mut String,
     ) -> Result<String, flow_end_point::GoToListenError> {
         if is_mcast {
-            return Err(Refusal::Failed("a group is joined by its address in the property `Group`".to_owned()).into());
+            return Err(Refusal::Failed("a flow end point joins no groups: bind a stream".to_owned()).into());
         }
         let chosen = self.protocol(protocol)?;
         let carrier = self.carrier(chosen)?;
