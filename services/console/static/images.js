@@ -149,6 +149,7 @@ class Viewer {
         this.tiles.set(key, this.pixels(pixels, level, across));
         this.draw();
       }, (error) => {
+        this.tiles.delete(key);
         if (this.isOpen) this.note.replaceChildren(problemNote(detailsOf(error)));
       });
     }

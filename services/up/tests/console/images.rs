@@ -71,7 +71,7 @@ fn images_are_listed_and_their_tiles_are_drawn() {
         page.click("nav a[href='#/images']").await;
         page.set("#image-collection", "radiology").await;
         page.click("form button[type=submit]").await;
-        page.wait("document.querySelector('#images tbody').textContent.includes('PatientID: <b>4711</b>')").await;
+        page.wait("document.querySelector('#images tbody')?.textContent.includes('PatientID: <b>4711</b>')").await;
         page.click("#images tbody button").await;
         page.wait("document.querySelector('#image-state').textContent === '150 × 125, level 2'").await;
         // The skull is bright, and what is outside of it black.
@@ -84,8 +84,9 @@ fn images_are_listed_and_their_tiles_are_drawn() {
         page.wait("document.querySelector('#image-state').textContent === '600 × 500, level 0'").await;
         page.wait(&format!("{} > 200 && {} === 0", pixel(300, 24), pixel(8, 8))).await;
         page.picture("images").await;
+        // The browser's advice about this test's own reads of pixels.
         let messages = page.messages().await;
-        assert!(messages.is_empty(), "{messages:?}");
+        assert!(messages.iter().all(|message| message.contains("willReadFrequently")), "{messages:?}");
     });
 }
 
