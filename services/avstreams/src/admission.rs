@@ -5,7 +5,7 @@
 //! receivers without tokens ignore it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use spandrel::bulk::wire::{TOKEN_OCTETS, Token};
@@ -89,9 +89,4 @@ pub(crate) fn exchange<T>(
 pub(crate) fn is_wait(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted | ConnectionRefused)
-}
-
-/// The interface by which multicast goes; `None` for the choice of the system.
-pub(crate) fn multicast_interface() -> Option<IpAddr> {
-    std::env::var("SPANDREL_AV_MULTICAST_INTERFACE").ok()?.parse().ok()
 }

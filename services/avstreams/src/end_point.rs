@@ -25,6 +25,9 @@ use crate::media::FlowDefinition;
 use crate::qos::{apply, negotiate};
 use crate::refusal::Refusal;
 
+/// The property with the negotiator of an end point.
+const NEGOTIATOR: &str = "Negotiator";
+
 /// The part of a party in a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Side {
@@ -258,14 +261,31 @@ impl EndPoint {
     ) -> Result<bool, Refusal> {
         let mut plans = self.plans(spec)?;
         let names: Vec<String> = plans.iter().map(|plan| plan.entry.name.clone()).collect();
+        self.negotiate(responder, qos)?;
         let is_met = self.change_qos(qos, &names)?;
+        let asked = qos.clone();
         let mut begun: Vec<String> = Vec::new();
         let outcome = self.dialogue(responder, qos, &mut plans, &mut begun);
         if outcome.is_err() {
             self.disconnect_flows(&begun)?;
         }
         self.publish_all();
-        Ok(outcome? && is_met)
+        Ok(outcome? && is_met && *qos == asked)
+    }
+
+    /// Lets the negotiators of both parties decide, if both have one. The other party's is its property `Negotiator`, as in
+    /// TAO.
+    fn negotiate(&self, responder: &StreamEndPoint, qos: &StreamQoS) -> Result<(), Refusal> {
+        let Some(own) = self.negotiator.lock().clone() else { return Ok(()) };
+        let property = responder.get_property_value(NEGOTIATOR).ok();
+        let Some(other) = property.and_then(|any| any.extract::<Option<Negotiator>>().ok()).flatten() else {
+            return Ok(());
+        };
+        match own.negotiate(Some(&other), qos) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Refusal::Qos("the negotiators of the parties do not agree".to_owned())),
+            Err(error) => Err(Refusal::Qos(format!("the negotiator of this party failed: {error}"))),
+        }
     }
 
     fn dialogue(
@@ -432,7 +452,10 @@ impl StreamEndPointServant for EndPoint {
         let this = self.shared()?;
         let entries = parse_flow_spec(spec).map_err(|error| Refusal::Denied(error.to_string()))?;
         let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
-        let is_met = if names.is_empty() { true } else { this.change_qos(qos, &names)? };
+        // What is not granted as asked shows in the changed request.
+        if !names.is_empty() {
+            this.change_qos(qos, &names)?;
+        }
         let caller = caller_ip();
         let mut answers = FlowSpec::default();
         for (index, entry) in entries.iter().enumerate() {
@@ -449,7 +472,7 @@ impl StreamEndPointServant for EndPoint {
         }
         this.publish_all();
         *spec = answers;
-        Ok(is_met || qos.is_empty() || this.negotiator.lock().is_none())
+        Ok(true)
     }
 
     fn modify_qo_s(&self, qos: &mut StreamQoS, flows: &[String]) -> Result<bool, stream_end_point::ModifyQoSError> {
@@ -537,6 +560,7 @@ impl StreamEndPointServant for EndPoint {
     }
 
     fn set_negotiator(&self, negotiator: Option<&Negotiator>) -> Result<(), SystemException> {
+        set_property(&self.properties, NEGOTIATOR, &Any::new(negotiator.cloned())?);
         *self.negotiator.lock() = negotiator.cloned();
         Ok(())
     }

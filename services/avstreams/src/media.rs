@@ -1,6 +1,7 @@
 //! The application's side of flows: sources, sinks, and the definitions of a device's flows.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use spandrel::net::sync::Arc;
@@ -132,6 +133,8 @@ pub struct FlowDefinition {
     /// Whether a receiver admits only the sender that shows its token (default). Without it, the first sender of a valid
     /// packet is admitted; for parties that know no tokens.
     pub needs_token: bool,
+    /// The IPv4 address of the interface by which groups are joined and sent to (default: the choice of the system).
+    pub multicast_interface: Option<Ipv4Addr>,
 }
 
 impl FlowDefinition {
@@ -150,6 +153,7 @@ impl FlowDefinition {
             dscp: 0,
             qos: Vec::new(),
             needs_token: true,
+            multicast_interface: None,
         }
     }
 }

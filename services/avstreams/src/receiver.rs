@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use spandrel::bulk::wire::{TOKEN_OCTETS, Token};
 use spandrel::net::sync::atomic::Ordering;
 
-use crate::admission::{confirm, is_token, is_wait, multicast_interface, new_token, shown_token};
+use crate::admission::{confirm, is_token, is_wait, new_token, shown_token};
 use crate::flow_spec::{Carrier, FlowAddress, FlowProtocol};
 use crate::flow_state::{Command, FlowShared};
 use crate::limits::AvLimits;
@@ -65,8 +65,9 @@ pub(crate) fn open(
             Channel::Tcp(listener)
         }
         (_, Some(group)) => {
-            let control = has_control.then(|| join(group.control())).transpose()?;
-            Channel::Udp { data: join(group.data)?, control }
+            let control =
+                has_control.then(|| join(group.control(), shared.definition.multicast_interface)).transpose()?;
+            Channel::Udp { data: join(group.data, shared.definition.multicast_interface)?, control }
         }
         (Carrier::RtpUdp, None) => port_pair(host)?,
         (Carrier::Udp, None) => Channel::Udp { data: UdpSocket::bind((host, 0))?, control: None },
@@ -103,20 +104,14 @@ fn port_pair(host: IpAddr) -> io::Result<Channel> {
 }
 
 /// A socket in a multicast group.
-fn join(group: SocketAddr) -> io::Result<UdpSocket> {
+fn join(group: SocketAddr, interface: Option<Ipv4Addr>) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(group), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_reuse_address(true)?;
     // Bound to the group, the socket gets nothing that was sent to other addresses.
     socket.bind(&group.into())?;
     let socket = UdpSocket::from(socket);
     match group.ip() {
-        IpAddr::V4(ip) => {
-            let interface = match multicast_interface() {
-                Some(IpAddr::V4(interface)) => interface,
-                _ => Ipv4Addr::UNSPECIFIED,
-            };
-            socket.join_multicast_v4(&ip, &interface)?;
-        }
+        IpAddr::V4(ip) => socket.join_multicast_v4(&ip, &interface.unwrap_or(Ipv4Addr::UNSPECIFIED))?,
         IpAddr::V6(ip) => socket.join_multicast_v6(&ip, 0)?,
     }
     Ok(socket)

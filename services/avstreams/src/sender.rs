@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use crate::admission::{exchange, is_wait, multicast_interface, show};
+use crate::admission::{exchange, is_wait, show};
 use crate::flow_spec::{Carrier, FlowAddress, FlowProtocol};
 use crate::flow_state::{Command, FlowShared, Target};
-use crate::media::{Frame, MediaSource};
+use crate::media::{FlowDefinition, Frame, MediaSource};
 use crate::rtp::{ControlEvent, RtpSender, bye, parse_control, send_control};
 use crate::sfp::{self, Message};
 use crate::statistics::add;
@@ -81,7 +81,7 @@ pub(crate) fn open(
         stream.set_read_timeout(Some(TICK))?;
         Channel::Tcp(stream)
     } else {
-        let data = socket_for(to.data, to.is_multicast())?;
+        let data = socket_for(to, &shared.definition)?;
         if !is_multipoint {
             // The system tells of a receiver that is gone. Further receivers are sent to by their addresses.
             data.connect(to.data)?;
@@ -96,7 +96,9 @@ pub(crate) fn open(
             })?;
             require_reply(Some(Message::Reply { is_refused: reply }))?;
         }
-        let control = matches!(framing, Framing::Rtp { .. }).then(|| control_socket(&data, to)).transpose()?;
+        let control = matches!(framing, Framing::Rtp { .. })
+            .then(|| control_socket(&data, to, &shared.definition))
+            .transpose()?;
         Channel::Udp { data, control }
     };
     if let (Framing::Sfp { credit, .. }, true) = (&mut framing, is_multipoint) {
@@ -115,12 +117,13 @@ fn require_reply(reply: Option<Message>) -> io::Result<()> {
 }
 
 /// A socket by which datagrams go to this address.
-fn socket_for(to: SocketAddr, is_multicast: bool) -> io::Result<UdpSocket> {
-    let any = if to.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+fn socket_for(to: &FlowAddress, flow: &FlowDefinition) -> io::Result<UdpSocket> {
+    let is_ipv4 = to.data.is_ipv4();
+    let any = if is_ipv4 { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
     let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
-    if is_multicast && to.is_ipv4() {
+    if to.is_multicast() && is_ipv4 {
         socket.set_multicast_loop_v4(true)?;
-        if let Some(IpAddr::V4(interface)) = multicast_interface() {
+        if let Some(interface) = flow.multicast_interface {
             SockRef::from(&socket).set_multicast_if_v4(&interface)?;
         }
     }
@@ -128,10 +131,10 @@ fn socket_for(to: SocketAddr, is_multicast: bool) -> io::Result<UdpSocket> {
 }
 
 /// The socket of RTCP: at the port after that of the frames, if it is free.
-fn control_socket(data: &UdpSocket, to: &FlowAddress) -> io::Result<UdpSocket> {
+fn control_socket(data: &UdpSocket, to: &FlowAddress, flow: &FlowDefinition) -> io::Result<UdpSocket> {
     let local = data.local_addr()?;
     let beside = UdpSocket::bind(SocketAddr::new(local.ip(), local.port().wrapping_add(1)));
-    let socket = beside.or_else(|_| socket_for(to.data, to.is_multicast()))?;
+    let socket = beside.or_else(|_| socket_for(to, flow))?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }

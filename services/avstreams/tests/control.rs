@@ -1,8 +1,10 @@
 //! Controls, end points and virtual devices: states and exceptions.
 
 use spandrel::services::av_streams::{
-    FlowState, StreamEndPoint, basic_stream_ctrl, mm_device, stream_ctrl, stream_end_point,
+    FlowState, Negotiator, NegotiatorServant, QoS, StreamEndPoint, basic_stream_ctrl, mm_device, stream_ctrl,
+    stream_end_point,
 };
+use spandrel::{Poa, SystemException};
 use spandrel_avstreams::{Carrier, FRAME_RATE, FlowDefinition, QosRange};
 
 use crate::support::{Client, PATIENCE, Party, eventually, granted, qos, sink, source};
@@ -92,6 +94,54 @@ fn a_restriction_of_protocols_holds_for_connections() {
     end_point.disconnect(&[]).unwrap();
     other.as_ref().unwrap().disconnect(&[]).unwrap();
     assert!(end_point.connect(other.as_deref(), &mut Vec::new(), &[]).unwrap());
+}
+
+/// A negotiator that asks the other one, and grants at most this number.
+struct AtMost(u32);
+
+impl NegotiatorServant for AtMost {
+    fn negotiate(&self, remote: Option<&Negotiator>, qos: &[QoS]) -> Result<bool, SystemException> {
+        let grants = granted(qos) <= self.0;
+        Ok(grants && remote.map_or(Ok(true), |remote| remote.negotiate(None, qos))?)
+    }
+}
+
+#[test]
+fn the_negotiators_of_both_parties_decide() {
+    let (client, party) = (Client::new(), Party::new());
+    let adapter = Poa::root(&party.orb).unwrap();
+    adapter.the_poa_manager().activate().unwrap();
+    let negotiator = |most: u32| -> Negotiator {
+        let served: Negotiator = adapter.serve(AtMost(most)).unwrap();
+        client.at(&served).narrow().unwrap()
+    };
+    let rates = QosRange { name: FRAME_RATE.to_owned(), min: 1, max: 100 };
+    let sent = FlowDefinition { qos: vec![rates.clone()], ..source("video", 1, 10) };
+    let (receiving_flow, _frames) = sink("video");
+    let received = FlowDefinition { qos: vec![QosRange { max: 50, ..rates }], ..receiving_flow };
+    let (_, sending) = party.device(&client, &[sent]);
+    let (_, receiving) = party.device(&client, &[received]);
+    let (end_point, ..) = sending.create_a(None, &mut Vec::new(), &mut String::new(), &[]).unwrap();
+    let (other, ..) = receiving.create_b(None, &mut Vec::new(), &mut String::new(), &[]).unwrap();
+    let (end_point, other) = (end_point.unwrap(), other.unwrap());
+    // One negotiator alone decides nothing.
+    end_point.set_negotiator(Some(&negotiator(40))).unwrap();
+    let mut asked = qos("video", FRAME_RATE, 60);
+    assert!(!end_point.connect(Some(&other), &mut asked, &[]).unwrap(), "the other party grants less");
+    assert_eq!(granted(&asked), 50);
+    end_point.disconnect(&[]).unwrap();
+    other.disconnect(&[]).unwrap();
+    for (theirs, rate, agree) in [(40, 41, false), (30, 31, false), (30, 30, true)] {
+        other.set_negotiator(Some(&negotiator(theirs))).unwrap();
+        let outcome = end_point.connect(Some(&other), &mut qos("video", FRAME_RATE, rate), &[]);
+        match outcome {
+            Ok(is_met) => assert!(agree && is_met, "{rate}"),
+            Err(stream_end_point::ConnectError::QoSRequestFailed(failed)) => {
+                assert!(!agree && failed.reason.contains("do not agree"), "{rate}: {}", failed.reason);
+            }
+            Err(error) => panic!("{rate}: {error}"),
+        }
+    }
 }
 
 #[test]

@@ -112,7 +112,9 @@ fn a_stream_goes_to_a_multicast_group() {
     // A free port, which two receivers join.
     let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port() & !1;
     let group = FlowAddress::parse(&format!("UDP=239.255.40.40:{port}")).unwrap();
-    let groups = DeviceDefinition { flows: vec![source("video", 1_000_000, 500)], groups: vec![group] };
+    let by_loopback = Some(std::net::Ipv4Addr::LOCALHOST);
+    let sent = FlowDefinition { multicast_interface: by_loopback, ..source("video", 1_000_000, 500) };
+    let groups = DeviceDefinition { flows: vec![sent], groups: vec![group] };
     let own = sender.streams().add_device(groups).unwrap();
     let sending: MmDevice = client.at(&own).narrow().unwrap();
     let control = client.control(&sender);
@@ -123,6 +125,7 @@ fn a_stream_goes_to_a_multicast_group() {
     let mut frames = Vec::new();
     for receiver in &receivers {
         let (flow, received) = sink("video");
+        let flow = FlowDefinition { multicast_interface: by_loopback, ..flow };
         let (_, device) = receiver.device(&client, &[flow]);
         assert!(control.bind_devs(None, Some(&device), &mut Vec::new(), &[]).unwrap());
         frames.push(received);
