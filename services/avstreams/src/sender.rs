@@ -108,6 +108,18 @@ pub(crate) fn open(
     Ok(Sender { channel, framing, dscp: 0 })
 }
 
+/// Sets the class of traffic of IPv6 packets.
+#[cfg(unix)]
+fn set_class_v6(socket: &SockRef<'_>, class: u32) -> io::Result<()> {
+    socket.set_tclass_v6(class)
+}
+
+/// Windows leaves the class to the policies of the system.
+#[cfg(not(unix))]
+fn set_class_v6(_: &SockRef<'_>, _: u32) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 fn require_reply(reply: Option<Message>) -> io::Result<()> {
     match reply {
         Some(Message::Reply { is_refused: false }) => Ok(()),
@@ -217,7 +229,7 @@ impl Sender {
         self.dscp = dscp;
         let class = u32::from(dscp) << 2;
         let set = |socket: SockRef<'_>, is_v4: bool| {
-            let set = if is_v4 { socket.set_tos_v4(class) } else { socket.set_tclass_v6(class) };
+            let set = if is_v4 { socket.set_tos_v4(class) } else { set_class_v6(&socket, class) };
             if let Err(error) = set {
                 tracing::warn!(%error, dscp, "the class of service of a flow could not be set");
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spandrel::Orb;
-use spandrel::bulk::{BulkClient, Route};
+use spandrel::bulk::BulkClient;
 use spandrel_imaging::imaging::Store;
 use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
 
@@ -147,7 +147,10 @@ fn a_viewer_of_the_same_user_gets_the_open_file() {
     let image = upload(&store, &file).unwrap();
     let mut received = Vec::new();
     let outcome = BulkClient::default().receive(&store.download(image).unwrap(), &mut received).unwrap();
-    assert!(received == file && outcome.is_verified && outcome.route == Route::PassedFile, "{outcome:?}");
+    assert!(
+        received == file && outcome.is_verified && outcome.route == spandrel::bulk::Route::PassedFile,
+        "{outcome:?}"
+    );
     client.shutdown().unwrap();
 }
 
