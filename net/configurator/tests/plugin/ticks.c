@@ -2,7 +2,8 @@
  *
  *     dynamic Ticks Service_Object * libticks:make_ticks() "-p PORT [-t FILE] [-b FILE] [-n COUNT]"
  *
- * With -t, a thread runs until the file exists; with -b, the handler of a client does. -n registers further handlers. */
+ * With -t, a thread runs until the file exists; with -b, the handler of a client does, and tells the client first. -n
+ * registers further handlers. */
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -36,6 +37,7 @@ static int fail(const struct ticks *ticks, const char *text) {
 static int on_input(void *object, uint64_t handler) {
   struct ticks *ticks = object;
   int client = accept(ticks->listener, NULL, NULL);
+  if (ticks->blocked[0] != 0 && client >= 0) (void)!write(client, "blocked\n", 8);
   while (ticks->blocked[0] != 0 && access(ticks->blocked, F_OK) != 0) usleep(1000);
   if (client >= 0) {
     char text[64];
