@@ -5,12 +5,10 @@
 //! bands of priorities. The connections of a group count against the same limits, and close after the same idle time.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering}; // numbers, on which no model decides
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use spandrel_sync::Arc;
 
 use spandrel_transport::{DIOP, SocketSettings};
 

@@ -21,11 +21,11 @@ mod work;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering}; // numbers, on which no model decides
 use std::time::Duration;
 
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_server::EndpointNumber;
-use spandrel_sync::atomic::{AtomicU64, Ordering};
 use spandrel_sync::time::Instant;
 use spandrel_sync::{
     Arc, Guarded, Monitor, NativeThreadId, PriorityInheritanceCondition, PriorityInheritanceMutex, Semaphore,
