@@ -263,14 +263,14 @@ impl EndPoint {
         let names: Vec<String> = plans.iter().map(|plan| plan.entry.name.clone()).collect();
         self.negotiate(responder, qos)?;
         let is_met = self.change_qos(qos, &names)?;
-        let asked = qos.clone();
+        let requested = qos.clone();
         let mut begun: Vec<String> = Vec::new();
         let outcome = self.dialogue(responder, qos, &mut plans, &mut begun);
         if outcome.is_err() {
             self.disconnect_flows(&begun)?;
         }
         self.publish_all();
-        Ok(outcome? && is_met && *qos == asked)
+        Ok(outcome? && is_met && *qos == requested)
     }
 
     /// Lets the negotiators of both parties decide, if both have one. The other party's is its property `Negotiator`, as in

@@ -126,9 +126,9 @@ fn the_negotiators_of_both_parties_decide() {
     let (end_point, other) = (end_point.unwrap(), other.unwrap());
     // One negotiator alone decides nothing.
     end_point.set_negotiator(Some(&negotiator(40))).unwrap();
-    let mut asked = qos("video", FRAME_RATE, 60);
-    assert!(!end_point.connect(Some(&other), &mut asked, &[]).unwrap(), "the other party grants less");
-    assert_eq!(granted(&asked), 50);
+    let mut request = qos("video", FRAME_RATE, 60);
+    assert!(!end_point.connect(Some(&other), &mut request, &[]).unwrap(), "the other party grants less");
+    assert_eq!(granted(&request), 50);
     end_point.disconnect(&[]).unwrap();
     other.disconnect(&[]).unwrap();
     for (theirs, rate, agree) in [(40, 41, false), (30, 31, false), (30, 30, true)] {

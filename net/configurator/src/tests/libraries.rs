@@ -221,9 +221,9 @@ mod in_c {
         process.process(&TICKS.replace("-p 0", "-b LIB/free")).unwrap();
         process.process(&TICKS.replace("Ticks ", "Other ")).unwrap();
         let mut blocked = connect(&process.address("Ticks"));
-        let mut told = [0; 8];
-        blocked.read_exact(&mut told).unwrap();
-        assert_eq!(&told, b"blocked\n");
+        let mut line = [0; 8];
+        blocked.read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"blocked\n");
         for _ in 0..3 {
             let mut text = String::new();
             connect(&process.address("Other")).read_to_string(&mut text).unwrap();
