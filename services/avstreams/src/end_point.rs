@@ -82,6 +82,8 @@ impl EndPoint {
             let slot = Slot { flow: core.flow(definition), object: None, leaves: Vec::new() };
             (definition.name.clone(), slot)
         };
+        let within = Some(core.limits.call);
+        let control = control.map(|control| control.with_timeout(within).unchecked_narrow());
         let end_point = Arc::new_cyclic(|own| Self {
             own: Weak::clone(own),
             core: Arc::clone(core),
@@ -259,6 +261,7 @@ impl EndPoint {
         qos: &mut StreamQoS,
         spec: &[String],
     ) -> Result<bool, Refusal> {
+        let responder: &StreamEndPoint = &responder.with_timeout(Some(self.core.limits.call)).unchecked_narrow();
         let mut plans = self.plans(spec)?;
         let names: Vec<String> = plans.iter().map(|plan| plan.entry.name.clone()).collect();
         self.negotiate(responder, qos)?;
@@ -561,7 +564,8 @@ impl StreamEndPointServant for EndPoint {
 
     fn set_negotiator(&self, negotiator: Option<&Negotiator>) -> Result<(), SystemException> {
         set_property(&self.properties, NEGOTIATOR, &Any::new(negotiator.cloned())?);
-        *self.negotiator.lock() = negotiator.cloned();
+        let within = Some(self.core.limits.call);
+        *self.negotiator.lock() = negotiator.map(|negotiator| negotiator.with_timeout(within).unchecked_narrow());
         Ok(())
     }
 

@@ -21,6 +21,8 @@ pub struct AvLimits {
     pub reorder_time: Duration,
     /// The time for the connection of a flow and its token (default 10 s).
     pub connect: Duration,
+    /// The time for one call of another party's object (default 30 s).
+    pub call: Duration,
     /// The longest time without progress: a receiver that takes nothing, or a started sender that is silent
     /// (default 10 s).
     pub idle: Duration,
@@ -41,6 +43,7 @@ impl Default for AvLimits {
             reordered: 64,
             reorder_time: Duration::from_millis(60),
             connect: Duration::from_secs(10),
+            call: Duration::from_secs(30),
             idle: Duration::from_secs(10),
             report_interval: Duration::from_secs(5),
             unknown_connections: 16,

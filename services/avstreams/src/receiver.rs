@@ -184,6 +184,14 @@ fn accept(shared: &FlowShared, listener: TcpListener, token: Option<&Token>) -> 
     let begin = Instant::now();
     let mut unknown: Vec<Unknown> = Vec::new();
     loop {
+        // Also while connections come without end.
+        if begin.elapsed() > shared.limits.connect {
+            let text = format!("no sender has connected within {:?}", shared.limits.connect);
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        }
+        if shared.command() == Command::End {
+            return Err(io::Error::other("the flow was closed"));
+        }
         match listener.accept() {
             Ok((stream, _)) if token.is_none() => {
                 stream.set_nonblocking(false)?;
@@ -197,18 +205,13 @@ fn accept(shared: &FlowShared, listener: TcpListener, token: Option<&Token>) -> 
                 }
                 unknown.push(Unknown { stream, from: Instant::now(), octets: Vec::with_capacity(TOKEN_OCTETS) });
             }
-            Err(error) if is_wait(&error) => {
-                if begin.elapsed() > shared.limits.connect {
-                    let text = format!("no sender has connected within {:?}", shared.limits.connect);
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, text));
-                }
-                if shared.command() == Command::End {
-                    return Err(io::Error::other("the flow was closed"));
+            Err(error) => {
+                // A connection that ended before it was accepted, or no descriptor is free.
+                if !is_wait(&error) {
+                    tracing::debug!(%error, "a connection of a flow was lost");
                 }
                 std::thread::sleep(ACCEPT_TICK);
             }
-            // A connection that ended before it was accepted.
-            Err(error) => tracing::debug!(%error, "a connection of a flow was lost"),
         }
         let mut index = 0;
         while index < unknown.len() {

@@ -1,11 +1,13 @@
 //! Controls, end points and virtual devices: states and exceptions.
 
+use std::time::Duration;
+
 use spandrel::services::av_streams::{
     FlowState, Negotiator, NegotiatorServant, QoS, StreamEndPoint, basic_stream_ctrl, mm_device, stream_ctrl,
     stream_end_point,
 };
 use spandrel::{Poa, SystemException};
-use spandrel_avstreams::{Carrier, FRAME_RATE, FlowDefinition, QosRange};
+use spandrel_avstreams::{AvLimits, Carrier, FRAME_RATE, FlowDefinition, QosRange};
 
 use crate::support::{Client, PATIENCE, Party, eventually, granted, qos, sink, source};
 
@@ -142,6 +144,39 @@ fn the_negotiators_of_both_parties_decide() {
             Err(error) => panic!("{rate}: {error}"),
         }
     }
+}
+
+/// A negotiator that does not answer while this receiver waits.
+struct Silent(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
+
+impl NegotiatorServant for Silent {
+    fn negotiate(&self, _: Option<&Negotiator>, _: &[QoS]) -> Result<bool, SystemException> {
+        _ = self.0.lock().unwrap().recv();
+        Ok(true)
+    }
+}
+
+#[test]
+fn a_negotiator_that_does_not_answer_fails_the_connection_in_time() {
+    let limits = AvLimits { call: Duration::from_millis(300), ..AvLimits::default() };
+    let (client, party, foreign) = (Client::new(), Party::with(limits), Party::new());
+    let adapter = Poa::root(&foreign.orb).unwrap();
+    adapter.the_poa_manager().activate().unwrap();
+    let (release, wait) = std::sync::mpsc::channel();
+    let silent: Negotiator = adapter.serve(Silent(std::sync::Mutex::new(wait))).unwrap();
+    let silent: Negotiator = client.at(&silent).narrow().unwrap();
+    let (_, sending) = party.device(&client, &[source("video", 1, 10)]);
+    let (receiving_flow, _frames) = sink("video");
+    let (_, receiving) = party.device(&client, &[receiving_flow]);
+    let (end_point, ..) = sending.create_a(None, &mut Vec::new(), &mut String::new(), &[]).unwrap();
+    let (other, ..) = receiving.create_b(None, &mut Vec::new(), &mut String::new(), &[]).unwrap();
+    let (end_point, other) = (end_point.unwrap(), other.unwrap());
+    end_point.set_negotiator(Some(&silent)).unwrap();
+    other.set_negotiator(Some(&silent)).unwrap();
+    let error = end_point.connect(Some(&other), &mut Vec::new(), &[]).unwrap_err();
+    let stream_end_point::ConnectError::QoSRequestFailed(failed) = error else { panic!("{error}") };
+    assert!(failed.reason.contains("the negotiator of this party failed"), "{}", failed.reason);
+    drop(release);
 }
 
 #[test]

@@ -69,6 +69,28 @@ fn rtp(sequence: u16, source: u32, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn connections_without_end_do_not_extend_the_time_for_the_sender() {
+    let victim = Victim::new(quick(), |flow| flow);
+    let address = listening(&victim.end_point, r"video\in\\\TCP");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    // Refused from the end of the flow on.
+                    drop(TcpStream::connect(address.data));
+                }
+            });
+        }
+        let wait = || eventually("the flow ends", || victim.end().is_some());
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait));
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        outcome.unwrap();
+    });
+    assert!(victim.end().unwrap().starts_with("no sender has connected within"), "{:?}", victim.end());
+}
+
+#[test]
 fn datagrams_without_the_token_are_refused_and_counted() {
     let victim = Victim::new(AvLimits::default(), |flow| flow);
     let address = listening(&victim.end_point, r"video\in\\\UDP");
