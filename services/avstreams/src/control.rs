@@ -46,7 +46,7 @@ struct StreamState {
     events: VecDeque<StreamEvent>,
 }
 
-/// What the control knows of a flow.
+/// The control's record of a flow.
 #[derive(Clone, Default)]
 struct FlowRecord {
     state: FlowState,
@@ -150,6 +150,8 @@ impl Control {
         let own = self.own()?;
         let (end_point, virtual_device, is_met) = device.create_a(Some(&own), qos, &mut name, spec)?;
         let end_point = end_point.ok_or_else(|| Refusal::Failed("the A party creates no end point".to_owned()))?;
+        let end_point = self.core.timed(&end_point);
+        let virtual_device = virtual_device.map(|device| self.core.timed(&device));
         let party =
             StreamParty { device: Some(device.clone()), virtual_device, end_point: StreamEndPoint::clone(&end_point) };
         Ok((end_point, party, is_met))
@@ -165,6 +167,8 @@ impl Control {
         let own = self.own()?;
         let (end_point, virtual_device, is_met) = device.create_b(Some(&own), qos, &mut name, spec)?;
         let end_point = end_point.ok_or_else(|| Refusal::Failed("the B party creates no end point".to_owned()))?;
+        let end_point = self.core.timed(&end_point);
+        let virtual_device = virtual_device.map(|device| self.core.timed(&device));
         let party =
             StreamParty { device: Some(device.clone()), virtual_device, end_point: StreamEndPoint::clone(&end_point) };
         Ok((end_point, party, is_met))
@@ -488,10 +492,11 @@ impl StreamCtrlServant for Control {
         qos: &mut StreamQoS,
         flows: &[String],
     ) -> Result<bool, stream_ctrl::BindDevsError> {
-        Ok(match (a_party, b_party) {
-            (Some(a_party), Some(b_party)) => self.bind_two(a_party, b_party, qos, flows)?,
-            (Some(a_party), None) => self.begin_multipoint(a_party, qos, flows)?,
-            (None, Some(b_party)) => self.add_receiver(b_party, qos, flows)?,
+        let timed = |party: &MmDevice| self.core.timed(party);
+        Ok(match (a_party.map(timed), b_party.map(timed)) {
+            (Some(a_party), Some(b_party)) => self.bind_two(&a_party, &b_party, qos, flows)?,
+            (Some(a_party), None) => self.begin_multipoint(&a_party, qos, flows)?,
+            (None, Some(b_party)) => self.add_receiver(&b_party, qos, flows)?,
             (None, None) => return Err(Refusal::Failed("both devices are nil".to_owned()).into()),
         })
     }
@@ -505,6 +510,7 @@ impl StreamCtrlServant for Control {
     ) -> Result<bool, stream_ctrl::BindError> {
         let missing = || Refusal::Failed("an end point is nil".to_owned());
         let (a_end, b_end) = (a_party.ok_or_else(missing)?, b_party.ok_or_else(missing)?);
+        let (a_end, b_end) = (&self.core.timed(a_end), &self.core.timed(b_end));
         self.require_unbound()?;
         let is_met = a_end.connect(Some(b_end), qos, flows)?;
         self.record_flows(flows, a_end)?;

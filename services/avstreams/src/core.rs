@@ -67,6 +67,11 @@ impl Core {
         state.upgrade()?.downcast().ok()
     }
 
+    /// The object of another party, whose calls have a time limit.
+    pub(crate) fn timed<I: types::Interface>(&self, object: &I) -> I {
+        object.as_object().with_timeout(Some(self.limits.call)).unchecked_narrow()
+    }
+
     /// The number of end points, controls and flow end points.
     pub(crate) fn objects(&self) -> usize {
         self.objects.load(Ordering::Relaxed)
@@ -100,6 +105,12 @@ impl Activation {
     pub(crate) fn reference(&self) -> Result<ObjectRef, SystemException> {
         let not_served = || SystemException::object_not_exist(0, spandrel::CompletionStatus::No);
         self.identity.get().map(|(_, _, object)| object.clone()).ok_or_else(not_served)
+    }
+
+    /// The service of the object; OBJECT_NOT_EXIST before it is served.
+    pub(crate) fn core(&self) -> Result<&Arc<Core>, SystemException> {
+        let not_served = || SystemException::object_not_exist(0, spandrel::CompletionStatus::No);
+        self.identity.get().map(|(core, ..)| core).ok_or_else(not_served)
     }
 
     pub(crate) fn is_ended(&self) -> bool {

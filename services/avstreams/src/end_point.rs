@@ -82,8 +82,7 @@ impl EndPoint {
             let slot = Slot { flow: core.flow(definition), object: None, leaves: Vec::new() };
             (definition.name.clone(), slot)
         };
-        let within = Some(core.limits.call);
-        let control = control.map(|control| control.with_timeout(within).unchecked_narrow());
+        let control = control.map(|control| core.timed(&control));
         let end_point = Arc::new_cyclic(|own| Self {
             own: Weak::clone(own),
             core: Arc::clone(core),
@@ -261,7 +260,7 @@ impl EndPoint {
         qos: &mut StreamQoS,
         spec: &[String],
     ) -> Result<bool, Refusal> {
-        let responder: &StreamEndPoint = &responder.with_timeout(Some(self.core.limits.call)).unchecked_narrow();
+        let responder = &self.core.timed(responder);
         let mut plans = self.plans(spec)?;
         let names: Vec<String> = plans.iter().map(|plan| plan.entry.name.clone()).collect();
         self.negotiate(responder, qos)?;
@@ -564,8 +563,7 @@ impl StreamEndPointServant for EndPoint {
 
     fn set_negotiator(&self, negotiator: Option<&Negotiator>) -> Result<(), SystemException> {
         set_property(&self.properties, NEGOTIATOR, &Any::new(negotiator.cloned())?);
-        let within = Some(self.core.limits.call);
-        *self.negotiator.lock() = negotiator.map(|negotiator| negotiator.with_timeout(within).unchecked_narrow());
+        *self.negotiator.lock() = negotiator.map(|negotiator| self.core.timed(negotiator));
         Ok(())
     }
 
@@ -711,7 +709,7 @@ impl StreamEndPointAServant for EndPoint {
         flows: &[String],
     ) -> Result<bool, stream_end_point_a::ConnectLeafError> {
         let leaf = leaf.ok_or_else(|| Refusal::Failed("there is no receiver".to_owned()))?;
-        Ok(self.shared()?.add_leaf(leaf, qos, flows)?)
+        Ok(self.shared()?.add_leaf(&self.core.timed(leaf), qos, flows)?)
     }
 
     fn disconnect_leaf(

@@ -7,6 +7,7 @@ use spandrel::services::av_streams::{
 };
 use spandrel::types::Any;
 use spandrel::{ObjectRef, SystemException};
+use spandrel_daemon::require_at_most;
 use spandrel_property::{LocalPropertySet, delegate_property_set};
 
 use crate::core::{Activation, Core, set_property};
@@ -299,6 +300,8 @@ impl FlowConnectionServant for Connection {
         qos: &mut QoS,
     ) -> Result<bool, flow_connection::ConnectError> {
         let (Some(producer), Some(consumer)) = (producer, consumer) else { return Err(Refusal::EndMismatch.into()) };
+        let core = self.activation.core()?;
+        let (producer, consumer) = (&core.timed(producer), &core.timed(consumer));
         if self.parties.lock().producer.is_some() {
             return Err(Refusal::AlreadyConnected.into());
         }
@@ -327,7 +330,7 @@ impl FlowConnectionServant for Connection {
         let mut parties = self.parties.lock();
         match (producer, &parties.producer) {
             (Some(producer), None) => {
-                parties.producer = Some(producer.clone());
+                parties.producer = Some(self.activation.core()?.timed(producer));
                 Ok(true)
             }
             (Some(producer), Some(own)) if own.is_equivalent(producer) => Err(Refusal::AlreadyConnected.into()),
@@ -342,8 +345,11 @@ impl FlowConnectionServant for Connection {
         qos: &mut QoS,
     ) -> Result<bool, flow_connection::AddConsumerError> {
         let Some(consumer) = consumer else { return Ok(false) };
+        let core = self.activation.core()?;
+        let consumer = &core.timed(consumer);
         let producer = {
             let parties = self.parties.lock();
+            require_at_most(parties.consumers.len() + 1, core.limits.receivers, "consumers of a flow")?;
             if parties.consumers.iter().any(|own| own.is_equivalent(consumer)) {
                 return Err(Refusal::AlreadyConnected.into());
             }

@@ -49,7 +49,7 @@ enum Owner {
     Object(Arc<FlowEnd>),
 }
 
-/// What the object knows of its connection.
+/// The state of the object's connection.
 #[derive(Default)]
 struct Dialogue {
     is_locked: bool,

@@ -50,7 +50,7 @@ pub(crate) struct State {
 /// The function that is called with the reason when a flow has ended.
 pub(crate) type DeathListener = Box<dyn Fn(&str) + Send>;
 
-/// What a thread of a flow is to do next.
+/// The next action of a flow's thread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Command {
     /// The flow is started: frames are to be sent and received.

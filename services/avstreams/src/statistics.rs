@@ -1,4 +1,4 @@
-//! What flows count: frames, losses, refusals and times.
+//! Counters of flows: frames, losses, refusals and times.
 
 use std::time::Duration;
 

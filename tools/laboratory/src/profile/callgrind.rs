@@ -14,7 +14,7 @@ pub struct Function {
     pub name: String,
 }
 
-/// What a process executed: instructions in user mode, and processor time in the kernel.
+/// The work of a process: instructions in user mode, and processor time in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Instructions in user mode.
@@ -66,7 +66,7 @@ impl Profile {
         Ok(reader.profile)
     }
 
-    /// What this profile has beyond another one of a shorter run: without start and end of the program.
+    /// The difference to a profile of a shorter run: without start and end of the program.
     #[must_use]
     pub fn minus(&self, shorter: &Self) -> Self {
         let own = self.own.iter().map(|(function, cost)| {

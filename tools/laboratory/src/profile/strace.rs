@@ -14,7 +14,7 @@ pub struct Calls {
     pub octets: f64,
 }
 
-/// What a system call is for.
+/// The purpose of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Receives octets, or reads them.
@@ -73,7 +73,7 @@ impl Trace {
         trace
     }
 
-    /// What this trace has beyond that of a shorter run.
+    /// The difference to the trace of a shorter run.
     #[must_use]
     pub fn minus(&self, shorter: &Self) -> Self {
         let beyond = self.0.iter().map(|(name, calls)| {
