@@ -3,7 +3,7 @@
 use spandrel::services::av_streams::{
     FDev, FlowConnection, FlowEndPoint, MmDevice, QoS, flow_connection, flow_end_point, mm_device,
 };
-use spandrel_avstreams::{DeviceDefinition, FRAME_RATE, FlowAddress, FlowDefinition, QosRange};
+use spandrel_avstreams::{AvLimits, DeviceDefinition, FRAME_RATE, FlowAddress, FlowDefinition, QosRange};
 
 use crate::support::{Client, PATIENCE, Party, eventually, frame, qos, sink, source};
 
@@ -103,6 +103,21 @@ fn devices_have_flow_devices_and_streams_have_flow_end_points() {
     end_point.start(&["audio".to_owned()]).unwrap();
     end_point.remove_fep("audio").unwrap();
     end_point.start(&["audio".to_owned()]).unwrap_err();
+}
+
+#[test]
+fn the_consumers_of_a_flow_are_bounded() {
+    let (client, sender) = (Client::new(), Party::with(AvLimits { receivers: 1, ..AvLimits::default() }));
+    let receiver = Party::new();
+    let producer = flow_device(&client, &sender, source("video", 1, 10));
+    let (flow, _frames) = sink("video");
+    let consumer = flow_device(&client, &receiver, flow);
+    let (connection, _) = producer.bind(Some(&consumer), &mut QoS::default()).unwrap();
+    let (flow, _more_frames) = sink("video");
+    let second = flow_device(&client, &receiver, flow);
+    let (second, _) = second.create_consumer(None, &mut QoS::default(), &mut String::new()).unwrap();
+    let error = connection.unwrap().add_consumer(second.as_ref(), &mut QoS::default()).unwrap_err();
+    assert!(error.to_string().contains("IMP_LIMIT"), "{error}");
 }
 
 #[test]
