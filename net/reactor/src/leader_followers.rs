@@ -94,6 +94,16 @@ pub(crate) struct Leadership<I> {
     room: Condition,
 }
 
+/// Whether a follower watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watch {
+    None,
+    /// The leader has requested a watching follower.
+    Requested,
+    ByFollower,
+    ByNestedRun,
+}
+
 #[derive(Debug)]
 struct Shared<I> {
     items: VecDeque<I>,
@@ -107,11 +117,7 @@ struct Shared<I> {
     is_waking: bool,
     idle_workers: usize,
     leader_waits_for_room: bool,
-    is_watched: bool,
-    /// Whether the watcher is a nested run.
-    is_watcher_nested: bool,
-    /// The leader has requested a watching follower.
-    watcher_wanted: bool,
+    watch: Watch,
     /// Counts the calls of [`check_conditions`](Leadership::check_conditions).
     condition_checks: u64,
     /// The workers are to finish the queued items and end.
@@ -128,9 +134,7 @@ impl<I> Leadership<I> {
             is_waking: false,
             idle_workers: 0,
             leader_waits_for_room: false,
-            is_watched: false,
-            is_watcher_nested: false,
-            watcher_wanted: false,
+            watch: Watch::None,
             condition_checks: 0,
             ends: false,
         };
@@ -165,13 +169,13 @@ impl<I> Leadership<I> {
         mut claim: impl FnMut(&mut I) -> bool,
     ) -> Action<I> {
         let mut shared = self.shared.lock();
-        let mut watcher = Watcher { is_nested, ..Watcher::default() };
+        let mut follower = Follower { is_nested, was_notified: false, duty: Duty::Undecided };
         let part = loop {
             if self.is_stopped() {
                 break Action::Stopped;
             }
             let yields = is_nested && shared.has_idle();
-            let leaves_items = yields || watcher.is_watching && !watcher.was_notified && !self.is_overdue(&shared);
+            let leaves_items = yields || follower.is_unprompted() && !self.is_overdue(&shared);
             if !leaves_items && let Some(item) = shared.take(&mut claim) {
                 self.make_room(&mut shared);
                 break Action::Work(item);
@@ -181,20 +185,22 @@ impl<I> Leadership<I> {
                 break Action::CheckCondition;
             }
             if yields {
-                self.leave_to_idle(&mut shared, &watcher);
-            } else if !leaves_items && self.lead_if_free() || watcher.takes_over && self.take_over(&watcher) {
+                self.leave_to_idle(&mut shared, &follower);
+            } else if !leaves_items && self.lead_if_free()
+                || follower.long_dispatch().is_some_and(|state| self.take_over(state))
+            {
                 break Action::Lead;
             }
             let left = deadline.remaining();
             if left.is_some_and(|left| left.is_zero()) {
                 break Action::TimedOut;
             }
-            self.follow(&mut shared, &mut watcher, left);
+            self.follow(&mut shared, &mut follower, left);
         };
-        if watcher.is_watching {
-            shared.is_watched = false;
+        if follower.is_watching() {
             // A dispatch that has begun finds no other watcher by itself.
-            shared.watcher_wanted |= shared.waiting > 0 && self.phase() == DISPATCHING;
+            let is_needed = shared.waiting > 0 && self.phase() == DISPATCHING;
+            shared.watch = if is_needed { Watch::Requested } else { Watch::None };
         }
         self.publish_watch(&shared);
         self.wake_in_time(&mut shared);
@@ -202,10 +208,10 @@ impl<I> Leadership<I> {
     }
 
     /// Leaves items, and the leadership if it is vacant or to be taken from a long dispatch, to an idle follower.
-    fn leave_to_idle(&self, shared: &mut Shared<I>, watcher: &Watcher) {
-        if watcher.takes_over {
+    fn leave_to_idle(&self, shared: &mut Shared<I>, follower: &Follower) {
+        if let Some(state) = follower.long_dispatch() {
             // If it fails, the dispatch has ended.
-            let _ = self.swap(watcher.last_state, (watcher.last_state & !PHASE) + FREE);
+            let _ = self.swap(state, (state & !PHASE) + FREE);
         }
         if !shared.items.is_empty() || self.phase() == FREE {
             self.wake_one(shared);
@@ -215,7 +221,11 @@ impl<I> Leadership<I> {
     /// Wakes a follower for the remaining items, to lead, or to watch: at once, unless the watcher will see to it.
     fn wake_in_time(&self, shared: &mut Shared<I>) {
         let has_work = !shared.items.is_empty() || self.phase() == FREE;
-        let wakes = if has_work { !shared.is_watched || self.is_overdue(shared) } else { shared.watcher_wanted };
+        let wakes = match shared.watch {
+            Watch::None => has_work,
+            Watch::Requested => true,
+            Watch::ByFollower | Watch::ByNestedRun => has_work && self.is_overdue(shared),
+        };
         if wakes {
             self.wake_one(shared);
         }
@@ -235,61 +245,65 @@ impl<I> Leadership<I> {
     }
 
     /// One wait of a follower, and if it watches, one check of the leader.
-    fn follow(&self, shared: &mut MutexGuard<'_, Shared<I>>, watcher: &mut Watcher, left: Option<Duration>) {
-        let begins = !shared.is_watched && (shared.watcher_wanted || !watcher.has_slept);
+    fn follow(&self, shared: &mut MutexGuard<'_, Shared<I>>, follower: &mut Follower, left: Option<Duration>) {
+        let is_nested = follower.is_nested;
+        let begins = match shared.watch {
+            Watch::None => follower.duty != Duty::Slept,
+            Watch::Requested => true,
+            Watch::ByFollower | Watch::ByNestedRun => false,
+        };
         if begins {
-            let (is_nested, last_state) = (watcher.is_nested, self.state.load(Ordering::SeqCst));
-            *watcher = Watcher { is_nested, is_watching: true, last_state, ..Watcher::default() };
-            shared.is_watched = true;
-            shared.is_watcher_nested = is_nested;
-            shared.watcher_wanted = false;
+            let last_state = self.state.load(Ordering::SeqCst);
+            follower.duty = Duty::Watches { last_state, idle: 0, is_long: false };
+            shared.watch = Watch::by(is_nested);
         }
         shared.waiting += 1;
-        shared.nested_waiting += usize::from(watcher.is_nested);
+        shared.nested_waiting += usize::from(is_nested);
         self.publish_watch(shared);
-        if watcher.is_watching && watcher.idle >= IDLE_TICKS {
-            self.stop_watching(shared, watcher);
+        if let Duty::Watches { idle, .. } = &mut follower.duty
+            && *idle >= IDLE_TICKS
+        {
+            *idle = 0;
+            if self.stop_watching(shared, is_nested) {
+                follower.duty = Duty::Slept;
+            }
         }
-        if watcher.is_watching {
+        if follower.is_watching() {
             let wait = left.map_or(self.tick, |left| left.min(self.tick));
             self.watcher.wait_for(shared, wait);
         } else {
-            let wake = if watcher.is_nested { &self.nested } else { &self.followers };
+            let wake = if is_nested { &self.nested } else { &self.followers };
             match left {
                 Some(left) => drop(wake.wait_for(shared, left)),
                 None => wake.wait(shared),
             }
         }
         shared.waiting -= 1;
-        shared.nested_waiting -= usize::from(watcher.is_nested);
-        watcher.was_notified = std::mem::take(&mut shared.is_waking);
-        if watcher.is_watching {
-            watcher.check(self.state.load(Ordering::SeqCst));
-        }
+        shared.nested_waiting -= usize::from(is_nested);
+        follower.was_notified = std::mem::take(&mut shared.is_waking);
+        follower.check(self.state.load(Ordering::SeqCst));
     }
 
-    /// Goes to sleep, unless a dispatch has begun, or items were shared, meanwhile.
+    /// Lets the watcher sleep, unless a dispatch has begun, or items were shared, meanwhile. Returns whether it may.
     ///
     /// Sequentially consistent on both sides: either the leader's load finds no watcher, or this load finds
     /// its dispatch.
-    fn stop_watching(&self, shared: &mut Shared<I>, watcher: &mut Watcher) {
-        shared.is_watched = false;
+    fn stop_watching(&self, shared: &mut Shared<I>, is_nested: bool) -> bool {
+        shared.watch = Watch::None;
         self.publish_watch(shared);
-        if self.phase() != LEADING {
-            shared.is_watched = true;
+        let may_sleep = self.phase() == LEADING;
+        if !may_sleep {
+            shared.watch = Watch::by(is_nested);
             self.publish_watch(shared);
-        } else {
-            watcher.is_watching = false;
-            watcher.has_slept = true;
         }
-        watcher.idle = 0;
+        may_sleep
     }
 
     fn publish_watch(&self, shared: &Shared<I>) {
         let watch_state = match shared.waiting {
             0 => NO_FOLLOWERS,
-            _ if shared.is_watched || shared.watcher_wanted => WATCHED,
-            _ => NO_WATCHER,
+            _ if shared.watch == Watch::None => NO_WATCHER,
+            _ => WATCHED,
         };
         if self.watch_state.load(Ordering::Relaxed) != watch_state {
             self.watch_state.store(watch_state, Ordering::SeqCst);
@@ -305,9 +319,9 @@ impl<I> Leadership<I> {
         state & PHASE == FREE && self.swap(state, state + ONE_MORE + LEADING)
     }
 
-    /// Takes the leadership from a dispatch that was found twice.
-    fn take_over(&self, watcher: &Watcher) -> bool {
-        self.swap(watcher.last_state, (watcher.last_state & !PHASE) + ONE_MORE + LEADING)
+    /// Takes the leadership from a dispatch that was found twice, in this state.
+    fn take_over(&self, state: u64) -> bool {
+        self.swap(state, (state & !PHASE) + ONE_MORE + LEADING)
     }
 
     fn swap(&self, old: u64, new: u64) -> bool {
@@ -339,8 +353,8 @@ impl<I> Leadership<I> {
     #[cold]
     fn wake_watcher(&self) {
         let mut shared = self.shared.lock();
-        if shared.waiting > 0 && !shared.is_watched {
-            shared.watcher_wanted = true;
+        if shared.waiting > 0 && !shared.watch.has_watcher() {
+            shared.watch = Watch::Requested;
             self.wake_one(&mut shared);
         }
         self.publish_watch(&shared);
@@ -394,7 +408,7 @@ impl<I> Leadership<I> {
             shared.is_waking = true;
             let is_nested = !shared.has_idle();
             let of_kind = if is_nested { shared.nested_waiting } else { shared.waiting - shared.nested_waiting };
-            let is_watcher = shared.is_watched && shared.is_watcher_nested == is_nested && of_kind == 1;
+            let is_watcher = shared.watch == Watch::by(is_nested) && of_kind == 1;
             let wake = match is_watcher {
                 true => &self.watcher,
                 false if is_nested => &self.nested,
@@ -427,7 +441,9 @@ impl<I> Leadership<I> {
         self.leave();
         if shared.waiting > 0 {
             shared.shared_at = Some(Instant::now());
-            shared.watcher_wanted |= !shared.is_watched;
+            if shared.watch == Watch::None {
+                shared.watch = Watch::Requested;
+            }
             self.wake_in_time(&mut shared);
             self.publish_watch(&shared);
         }
@@ -568,27 +584,68 @@ impl<I> Shared<I> {
     }
 }
 
-/// The state of a follower that watches the leader.
-#[derive(Default)]
-struct Watcher {
-    /// It is a nested run.
-    is_nested: bool,
-    is_watching: bool,
-    /// It watched before, and stopped because nothing happened.
-    has_slept: bool,
-    /// Another thread has woken it.
-    was_notified: bool,
-    last_state: u64,
-    idle: u32,
-    takes_over: bool,
+impl Watch {
+    /// The watcher is a nested run, or another follower.
+    fn by(is_nested: bool) -> Self {
+        if is_nested { Self::ByNestedRun } else { Self::ByFollower }
+    }
+
+    fn has_watcher(self) -> bool {
+        matches!(self, Self::ByFollower | Self::ByNestedRun)
+    }
 }
 
-impl Watcher {
+/// A thread without work.
+struct Follower {
+    /// It is a nested run.
+    is_nested: bool,
+    /// Another thread has woken it.
+    was_notified: bool,
+    duty: Duty,
+}
+
+/// The part that a follower has in watching the leader.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Duty {
+    /// It has not waited yet.
+    Undecided,
+    Watches {
+        /// The state of the leader at the last check.
+        last_state: u64,
+        /// The checks without a dispatch.
+        idle: u32,
+        /// Whether the last two checks have found the same dispatch.
+        is_long: bool,
+    },
+    /// It watched, and stopped because nothing happened.
+    Slept,
+}
+
+impl Follower {
+    fn is_watching(&self) -> bool {
+        matches!(self.duty, Duty::Watches { .. })
+    }
+
+    /// It watches, and woke by itself.
+    fn is_unprompted(&self) -> bool {
+        self.is_watching() && !self.was_notified
+    }
+
+    /// The state of a dispatch in place that lasts long.
+    fn long_dispatch(&self) -> Option<u64> {
+        match self.duty {
+            Duty::Watches { last_state, is_long: true, .. } => Some(last_state),
+            _ => None,
+        }
+    }
+
+    /// Checks the state of the leader, if it watches.
     fn check(&mut self, state: u64) {
-        let is_same = state == self.last_state;
+        let Duty::Watches { last_state, idle, is_long } = &mut self.duty else { return };
+        let is_same = state == *last_state;
         let in_dispatch = state & PHASE == DISPATCHING;
-        self.takes_over = is_same && in_dispatch;
-        self.idle = if is_same && !in_dispatch { self.idle + 1 } else { 0 };
-        self.last_state = state;
+        *is_long = is_same && in_dispatch;
+        *idle = if is_same && !in_dispatch { *idle + 1 } else { 0 };
+        *last_state = state;
     }
 }
