@@ -118,7 +118,13 @@ impl<H: ?Sized, J> Core<H, J> {
         Self {
             table: Table::new(options.max_handlers),
             demux,
-            leadership: Leadership::new(options.takeover_after, options.share_after, bound, is_alone),
+            leadership: Leadership::new(
+                options.takeover_after,
+                options.share_after,
+                options.processors,
+                bound,
+                is_alone,
+            ),
             wakeup: Wakeup::new(),
             queue: Queue::new(options.max_notices),
             clock: Arc::clone(&options.clock),

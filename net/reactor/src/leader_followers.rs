@@ -7,8 +7,10 @@
 //! none is left, so that no handle with an event in the queue is waited for.
 //!
 //! Waking a follower costs more than a short dispatch. So the thread that shared the items dispatches them alone at
-//! first. It wakes followers after the sharing delay, and one follower, the *watcher*, checks every millisecond
-//! whether items are left, or the leadership is vacant, for longer than that.
+//! first. It wakes followers after the sharing delay, as long as fewer threads are active than there are processors: more
+//! would only take them from each other. One follower, the *watcher*, checks every millisecond whether items are left,
+//! or the leadership is vacant, for longer than that. If no item was taken meanwhile, it counts the active threads as
+//! *stuck*, and followers are woken for all that is left.
 //!
 //! A dispatch in place may turn out to be long, too. The `state` word holds the phase of the leader and counts the
 //! dispatches, so that another thread can take the leadership away by a compare-and-swap: the handler itself,
@@ -53,6 +55,10 @@ impl DispatchId {
     pub(crate) const NONE: Self = Self(0);
 }
 
+/// The number of times at which threads had been found stuck when a thread took its work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StuckEpoch(u64);
+
 /// The next action of a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Action<I> {
@@ -75,6 +81,10 @@ pub(crate) struct Leadership<I> {
     stopped: AtomicBool,
     /// Threads that run until a condition holds.
     conditional_runs: AtomicUsize,
+    /// The threads in the reactor.
+    threads: AtomicUsize,
+    /// The active threads above which none is woken to share the items.
+    processors: usize,
     tick: Duration,
     /// The time for which shared items wait for the thread that shared them, and its leadership is vacant, before
     /// another thread is woken.
@@ -109,6 +119,12 @@ struct Shared<I> {
     items: VecDeque<I>,
     /// The time when items were shared last; `None` if others are to take them, or to lead, at once.
     shared_at: Option<Instant>,
+    /// The time when an item was taken last, or the watch began.
+    taken_at: Instant,
+    /// The active threads that have taken nothing for too long.
+    stuck: usize,
+    /// Counts the times at which threads were found stuck.
+    stuck_epoch: StuckEpoch,
     /// The followers, the watcher included.
     waiting: usize,
     /// The nested runs among them.
@@ -125,10 +141,19 @@ struct Shared<I> {
 }
 
 impl<I> Leadership<I> {
-    pub(crate) fn new(tick: Duration, sharing_delay: Duration, bound: usize, is_alone: bool) -> Self {
+    pub(crate) fn new(
+        tick: Duration,
+        sharing_delay: Duration,
+        processors: usize,
+        bound: usize,
+        is_alone: bool,
+    ) -> Self {
         let shared = Shared {
             items: VecDeque::new(),
             shared_at: None,
+            taken_at: Instant::now(),
+            stuck: 0,
+            stuck_epoch: StuckEpoch::default(),
             waiting: 0,
             nested_waiting: 0,
             is_waking: false,
@@ -143,6 +168,8 @@ impl<I> Leadership<I> {
             watch_state: AtomicU8::new(NO_FOLLOWERS),
             stopped: AtomicBool::new(false),
             conditional_runs: AtomicUsize::new(0),
+            threads: AtomicUsize::new(0),
+            processors,
             tick,
             sharing_delay,
             bound,
@@ -156,8 +183,26 @@ impl<I> Leadership<I> {
         }
     }
 
+    /// Counts one more thread in the reactor, unless it is a nested run, and returns its epoch.
+    pub(crate) fn enter(&self, is_nested: bool) -> StuckEpoch {
+        if !is_nested {
+            self.threads.fetch_add(1, Ordering::SeqCst);
+        }
+        self.shared.lock().stuck_epoch
+    }
+
+    /// Counts one thread less, unless the end is a nested run's.
+    pub(crate) fn exit(&self, is_nested: bool, epoch: &mut StuckEpoch) {
+        if !is_nested {
+            self.shared.lock().end_work(epoch);
+            self.threads.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
     /// Waits until there is something to do. `claim` is called, under the lock, to check that an item is
     /// still to be dispatched.
+    ///
+    /// `epoch` is the thread's own, and shows whether it was found stuck.
     ///
     /// `condition_checks` is the value of [`condition_checks`](Self::condition_checks) before the caller checked its
     /// condition; `None` if it runs until stopped. `is_nested`: the work is left to idle followers, if there are any.
@@ -166,16 +211,18 @@ impl<I> Leadership<I> {
         deadline: Deadline,
         condition_checks: Option<u64>,
         is_nested: bool,
+        epoch: &mut StuckEpoch,
         mut claim: impl FnMut(&mut I) -> bool,
     ) -> Action<I> {
         let mut shared = self.shared.lock();
+        shared.end_work(epoch);
         let mut follower = Follower { is_nested, was_notified: false, duty: Duty::Undecided };
         let part = loop {
             if self.is_stopped() {
                 break Action::Stopped;
             }
             let yields = is_nested && shared.has_idle();
-            let leaves_items = yields || follower.is_unprompted() && !self.is_overdue(&shared);
+            let leaves_items = yields || follower.is_unprompted() && !self.lacks_threads(&mut shared);
             if !leaves_items && let Some(item) = shared.take(&mut claim) {
                 self.make_room(&mut shared);
                 break Action::Work(item);
@@ -187,7 +234,7 @@ impl<I> Leadership<I> {
             if yields {
                 self.leave_to_idle(&mut shared, &follower);
             } else if !leaves_items && self.lead_if_free()
-                || follower.long_dispatch().is_some_and(|state| self.take_over(state))
+                || follower.long_dispatch().is_some_and(|state| self.take_over(state, &mut shared))
             {
                 break Action::Lead;
             }
@@ -202,6 +249,7 @@ impl<I> Leadership<I> {
             let is_needed = shared.waiting > 0 && self.phase() == DISPATCHING;
             shared.watch = if is_needed { Watch::Requested } else { Watch::None };
         }
+        *epoch = shared.stuck_epoch;
         self.publish_watch(&shared);
         self.wake_in_time(&mut shared);
         part
@@ -224,7 +272,11 @@ impl<I> Leadership<I> {
         let wakes = match shared.watch {
             Watch::None => has_work,
             Watch::Requested => true,
-            Watch::ByFollower | Watch::ByNestedRun => has_work && self.is_overdue(shared),
+            Watch::ByFollower | Watch::ByNestedRun if has_work => {
+                shared.taken_at = Instant::now();
+                self.is_overdue(shared, shared.taken_at) && self.has_free_processor(shared, 0)
+            }
+            Watch::ByFollower | Watch::ByNestedRun => false,
         };
         if wakes {
             self.wake_one(shared);
@@ -232,9 +284,38 @@ impl<I> Leadership<I> {
     }
 
     /// Whether the sharing delay has passed.
-    fn is_overdue(&self, shared: &Shared<I>) -> bool {
-        let passed = |since| Instant::now().saturating_duration_since(since) >= self.sharing_delay;
-        shared.shared_at.is_none_or(passed)
+    fn is_overdue(&self, shared: &Shared<I>, now: Instant) -> bool {
+        shared.shared_at.is_none_or(|since| now.saturating_duration_since(since) >= self.sharing_delay)
+    }
+
+    /// Whether another thread would find a processor, or others are to take the items at once. `idle`: the threads that are
+    /// in no wait, and have no work.
+    fn has_free_processor(&self, shared: &Shared<I>, idle: usize) -> bool {
+        let leaders = usize::from(self.phase() == LEADING);
+        let threads = self.threads.load(Ordering::SeqCst);
+        shared.shared_at.is_none()
+            || threads.saturating_sub(shared.waiting + leaders + shared.stuck + idle) < self.processors
+    }
+
+    /// For the watcher: whether what is left needs one more thread. If the active ones have taken nothing for the sharing
+    /// delay, they are stuck.
+    fn lacks_threads(&self, shared: &mut Shared<I>) -> bool {
+        let now = Instant::now();
+        if !self.is_overdue(shared, now) {
+            return false;
+        }
+        if now.saturating_duration_since(shared.taken_at) >= self.sharing_delay && self.phase() == FREE {
+            self.record_stuck(shared);
+            shared.shared_at = None;
+        }
+        self.has_free_processor(shared, 1)
+    }
+
+    /// Counts all threads as stuck but those that wait, and the watcher, which calls this.
+    fn record_stuck(&self, shared: &mut Shared<I>) {
+        let threads = self.threads.load(Ordering::SeqCst);
+        shared.stuck = threads.saturating_sub(shared.waiting + 1);
+        shared.stuck_epoch.0 += 1;
     }
 
     /// Wakes a follower if nobody leads: for a thread that leaves the reactor.
@@ -256,6 +337,7 @@ impl<I> Leadership<I> {
             let last_state = self.state.load(Ordering::SeqCst);
             follower.duty = Duty::Watches { last_state, idle: 0, is_long: false };
             shared.watch = Watch::by(is_nested);
+            shared.taken_at = Instant::now();
         }
         shared.waiting += 1;
         shared.nested_waiting += usize::from(is_nested);
@@ -320,8 +402,12 @@ impl<I> Leadership<I> {
     }
 
     /// Takes the leadership from a dispatch that was found twice, in this state.
-    fn take_over(&self, state: u64) -> bool {
-        self.swap(state, (state & !PHASE) + ONE_MORE + LEADING)
+    fn take_over(&self, state: u64, shared: &mut Shared<I>) -> bool {
+        let takes_over = self.swap(state, (state & !PHASE) + ONE_MORE + LEADING);
+        if takes_over {
+            self.record_stuck(shared);
+        }
+        takes_over
     }
 
     fn swap(&self, old: u64, new: u64) -> bool {
@@ -435,10 +521,11 @@ impl<I> Leadership<I> {
     }
 
     /// The leader shares the items of a wait, and resigns.
-    pub(crate) fn share(&self, items: impl IntoIterator<Item = I>) {
+    pub(crate) fn share(&self, items: impl IntoIterator<Item = I>, epoch: &mut StuckEpoch) {
         let mut shared = self.shared.lock();
         shared.items.extend(items);
         self.leave();
+        *epoch = shared.stuck_epoch; // while it led, it was not counted
         if shared.waiting > 0 {
             shared.shared_at = Some(Instant::now());
             if shared.watch == Watch::None {
@@ -456,8 +543,15 @@ impl<I> Leadership<I> {
     }
 
     /// Takes one of the shared items, if any. A nested run takes none while another follower is idle.
-    pub(crate) fn take(&self, is_nested: bool, mut claim: impl FnMut(&mut I) -> bool) -> Option<I> {
+    pub(crate) fn take(
+        &self,
+        is_nested: bool,
+        epoch: &mut StuckEpoch,
+        mut claim: impl FnMut(&mut I) -> bool,
+    ) -> Option<I> {
         let mut shared = self.shared.lock();
+        shared.end_work(epoch);
+        shared.taken_at = Instant::now();
         if is_nested && shared.has_idle() { None } else { shared.take(&mut claim) }
     }
 
@@ -574,6 +668,13 @@ impl<I> Shared<I> {
         self.waiting > self.nested_waiting
     }
 
+    /// A thread is back from its work. If it was found stuck since, it no longer is.
+    fn end_work(&mut self, epoch: &mut StuckEpoch) {
+        if std::mem::replace(epoch, self.stuck_epoch) != self.stuck_epoch {
+            self.stuck = self.stuck.saturating_sub(1);
+        }
+    }
+
     fn take(&mut self, claim: &mut impl FnMut(&mut I) -> bool) -> Option<I> {
         while let Some(mut item) = self.items.pop_front() {
             if claim(&mut item) {
@@ -647,5 +748,85 @@ impl Follower {
         *is_long = is_same && in_dispatch;
         *idle = if is_same && !in_dispatch { *idle + 1 } else { 0 };
         *last_state = state;
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::thread::{self, ScopedJoinHandle};
+
+    use super::*;
+
+    const LATER: Duration = Duration::from_secs(600);
+
+    /// A leader that shares some items, beside one follower.
+    struct Pair(Leadership<u32>, StuckEpoch);
+
+    fn next(leadership: &Leadership<u32>, epoch: &mut StuckEpoch) -> Action<u32> {
+        leadership.next(Deadline::after(None), None, false, epoch, |_| true)
+    }
+
+    impl Pair {
+        /// `tick`: the interval of the watcher.
+        fn new(tick: Duration, processors: usize) -> Self {
+            let leadership = Leadership::new(tick, Duration::ZERO, processors, usize::MAX, false);
+            let mut epoch = leadership.enter(false);
+            assert_eq!(next(&leadership, &mut epoch), Action::Lead);
+            Self(leadership, epoch)
+        }
+
+        /// Starts the follower, and waits until it watches. It takes one item.
+        fn follow<'s>(&'s self, scope: &'s thread::Scope<'s, '_>) -> ScopedJoinHandle<'s, Action<u32>> {
+            let follower = scope.spawn(|| next(&self.0, &mut self.0.enter(false)));
+            while self.0.shared.lock().waiting == 0 {
+                thread::yield_now();
+            }
+            follower
+        }
+    }
+
+    #[test]
+    fn one_thread_dispatches_all_on_one_processor() {
+        let pair = Pair::new(LATER, 1);
+        let (leadership, mut epoch) = (&pair.0, pair.1);
+        thread::scope(|scope| {
+            let follower = pair.follow(scope);
+            leadership.share(0..100, &mut epoch);
+            for item in 0..100 {
+                assert_eq!(next(leadership, &mut epoch), Action::Work(item));
+                assert!(!leadership.shared.lock().is_waking, "the follower was woken");
+            }
+            leadership.stop();
+            assert_eq!(follower.join().expect("it does not panic"), Action::Stopped);
+        });
+    }
+
+    #[test]
+    fn two_threads_dispatch_on_two_processors() {
+        let pair = Pair::new(LATER, 2);
+        let (leadership, mut epoch) = (&pair.0, pair.1);
+        thread::scope(|scope| {
+            let follower = pair.follow(scope);
+            leadership.share(0..2, &mut epoch);
+            assert!(matches!(follower.join().expect("it does not panic"), Action::Work(0)));
+            assert_eq!(next(leadership, &mut epoch), Action::Work(1));
+        });
+    }
+
+    #[test]
+    fn the_watcher_replaces_a_stuck_thread() {
+        let pair = Pair::new(Duration::from_millis(1), 1);
+        let (leadership, mut epoch) = (&pair.0, pair.1);
+        thread::scope(|scope| {
+            let follower = pair.follow(scope);
+            leadership.share(0..2, &mut epoch);
+            let first = next(leadership, &mut epoch);
+            // This thread does not come back before the other has taken an item.
+            let second = follower.join().expect("it does not panic");
+            assert!([first, second].iter().all(|action| matches!(action, Action::Work(_))));
+            assert_ne!(leadership.shared.lock().stuck_epoch, StuckEpoch(0));
+            assert_eq!(next(leadership, &mut epoch), Action::Lead);
+            assert_eq!(leadership.shared.lock().stuck, 0, "it is back");
+        });
     }
 }

@@ -40,7 +40,13 @@ struct Observations {
 impl Stage {
     fn new(strategy: ThreadStrategy, takeover_after: Duration) -> Self {
         let system = System::default();
-        let options = Options::default().threads(strategy).takeover_after(takeover_after).max_events_per_wait(2);
+        // Without a watcher, each thread has to find work by itself.
+        let processors = if takeover_after == FOR_EVER { usize::MAX } else { 1 };
+        let options = Options::default()
+            .threads(strategy)
+            .takeover_after(takeover_after)
+            .processors(processors)
+            .max_events_per_wait(2);
         let reactor =
             Reactor::over(&options, Box::new(SimulatedDemultiplexer::new(&system))).expect("nothing can fail");
         Self { reactor, system, observed: Arc::default() }

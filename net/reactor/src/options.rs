@@ -1,6 +1,7 @@
 //! The options of a reactor.
 
 use std::fmt;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use spandrel_sync::Arc;
@@ -31,6 +32,8 @@ pub struct Options {
     pub(crate) max_notices: usize,
     pub(crate) takeover_after: Duration,
     pub(crate) share_after: Duration,
+    /// The number of threads that dispatch at a time, unless they are stuck.
+    pub(crate) processors: usize,
     pub(crate) before_wait: Option<BeforeWait>,
 }
 
@@ -59,6 +62,7 @@ impl Options {
             max_notices: 65_536,
             takeover_after: Duration::from_millis(1),
             share_after: Duration::from_micros(100),
+            processors: available_parallelism().map_or(usize::MAX, usize::from),
             before_wait: None,
         }
     }
@@ -150,9 +154,18 @@ impl Options {
         self
     }
 
+    /// As on a machine with so many processors.
+    #[cfg(all(test, shuttle))]
+    #[must_use]
+    pub(crate) fn processors(mut self, processors: usize) -> Self {
+        self.processors = processors;
+        self
+    }
+
     /// The time for which a thread dispatches the events of one wait alone, before it wakes followers to help it: 0.1 ms
     /// by default. Shorter dispatches are cheaper than waking a thread, and share system calls
-    /// ([`before_wait`](Self::before_wait)); with more threads each event of a large round comes sooner.
+    /// ([`before_wait`](Self::before_wait)); with more threads each event of a large round comes sooner. No more threads
+    /// dispatch than there are processors, apart from those whose handlers take longer than this.
     #[must_use]
     pub fn share_after(mut self, share_after: Duration) -> Self {
         self.share_after = share_after;

@@ -11,7 +11,7 @@ use spandrel_sync::{Arc, Mutex, thread};
 use crate::core::Scratch;
 use crate::current::CurrentReactor;
 use crate::demux::{self, Demultiplexer};
-use crate::leader_followers::{Action, DispatchId, Leadership};
+use crate::leader_followers::{Action, DispatchId, Leadership, StuckEpoch};
 use crate::options::BeforeWait;
 use crate::queue::ItemKind;
 use crate::registry::{Core, Item, Job};
@@ -39,6 +39,7 @@ struct Run<'a> {
     /// It runs inside of a handler, and leaves the work to idle threads.
     is_nested: bool,
     calls: usize,
+    epoch: StuckEpoch,
 }
 
 impl Run<'_> {
@@ -95,7 +96,14 @@ impl Reactor {
     /// The errors of the wait, after which the reactor cannot go on; [`io::ErrorKind::ResourceBusy`] for a
     /// second thread of [`ThreadStrategy::Reactive`].
     pub fn run(&self) -> io::Result<()> {
-        self.go(&mut Run { deadline: Deadline::NEVER, done: None, once: false, is_nested: false, calls: 0 })
+        self.go(&mut Run {
+            deadline: Deadline::NEVER,
+            done: None,
+            once: false,
+            is_nested: false,
+            calls: 0,
+            epoch: StuckEpoch::default(),
+        })
     }
 
     /// As [`run`](Self::run), for so long at most.
@@ -103,7 +111,14 @@ impl Reactor {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_for(&self, span: Duration) -> io::Result<()> {
-        self.go(&mut Run { deadline: deadline(Some(span)), done: None, once: false, is_nested: false, calls: 0 })
+        self.go(&mut Run {
+            deadline: deadline(Some(span)),
+            done: None,
+            once: false,
+            is_nested: false,
+            calls: 0,
+            epoch: StuckEpoch::default(),
+        })
     }
 
     /// As [`run`](Self::run), until `done` returns true or the timeout passes; returns whether it did.
@@ -121,6 +136,7 @@ impl Reactor {
             once: false,
             is_nested: false,
             calls: 0,
+            epoch: StuckEpoch::default(),
         });
         self.registry().core().leadership.count_conditional(false);
         result.map(|()| done())
@@ -134,7 +150,14 @@ impl Reactor {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_once(&self, timeout: Option<Duration>) -> io::Result<usize> {
-        let mut run = Run { deadline: deadline(timeout), done: None, once: true, is_nested: false, calls: 0 };
+        let mut run = Run {
+            deadline: deadline(timeout),
+            done: None,
+            once: true,
+            is_nested: false,
+            calls: 0,
+            epoch: StuckEpoch::default(),
+        };
         self.go(&mut run).map(|()| run.calls)
     }
 
@@ -165,23 +188,24 @@ impl Reactor {
             // A single wait dispatches what it finds.
             run.is_nested = !run.once;
             core.leadership.promote_any();
-            self.take_part(run)
+            self.take_part(run, current.is_nested)
         } else if core.threads == ThreadStrategy::Reactive && others > 0 {
             Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 "another thread runs this reactor; only one may with the strategy Reactive",
             ))
         } else {
-            self.take_part(run)
+            self.take_part(run, current.is_nested)
         };
         core.running.fetch_sub(1, Ordering::SeqCst);
         result
     }
 
-    fn take_part(&self, run: &mut Run<'_>) -> io::Result<()> {
+    fn take_part(&self, run: &mut Run<'_>, is_nested: bool) -> io::Result<()> {
         let registry = self.registry();
         let leadership = &registry.core().leadership;
         let mut scratch = registry.core().borrow_scratch();
+        run.epoch = leadership.enter(is_nested);
         let result = loop {
             let condition_checks = run.done.is_some().then(|| leadership.condition_checks());
             if run.is_done() {
@@ -204,24 +228,26 @@ impl Reactor {
             }
         };
         registry.core().return_scratch(scratch);
+        leadership.exit(is_nested, &mut run.epoch);
         leadership.promote_if_free();
         result
     }
 
     /// The next action of this thread. Runs the hook before a wait.
     #[inline]
-    fn next(&self, run: &Run<'_>, condition_checks: Option<u64>) -> Action<Item> {
+    fn next(&self, run: &mut Run<'_>, condition_checks: Option<u64>) -> Action<Item> {
         let registry = self.registry();
         let Core { leadership, before_wait, .. } = registry.core();
         if let Some(BeforeWait(before_wait)) = before_wait
             && !leadership.is_stopped()
         {
-            if let Some(item) = leadership.take(run.is_nested, |item| registry.claim_shared(item)) {
+            if let Some(item) = leadership.take(run.is_nested, &mut run.epoch, |item| registry.claim_shared(item)) {
                 return Action::Work(item);
             }
             before_wait();
         }
-        leadership.next(run.deadline, condition_checks, run.is_nested, |item| registry.claim_shared(item))
+        let (deadline, is_nested, epoch) = (run.deadline, run.is_nested, &mut run.epoch);
+        leadership.next(deadline, condition_checks, is_nested, epoch, |item| registry.claim_shared(item))
     }
 
     /// Leads as long as possible. False: the run has ended.
@@ -239,7 +265,7 @@ impl Reactor {
                 return Ok(true);
             } else if scratch.len() > 1 {
                 leading.phase = None;
-                core.leadership.share(scratch.drain());
+                core.leadership.share(scratch.drain(), &mut run.epoch);
                 return Ok(self.finish_shared(run));
             } else if let Some((key, ready)) = scratch.take_single() {
                 if let Some((slot, word)) = registry.claim_ready_handle(key, ready)
@@ -266,7 +292,8 @@ impl Reactor {
     fn finish_shared(&self, run: &mut Run<'_>) -> bool {
         let registry = self.registry();
         while run.once
-            && let Some(item) = registry.core().leadership.take(false, |item| registry.claim_shared(item))
+            && let Some(item) =
+                registry.core().leadership.take(false, &mut run.epoch, |item| registry.claim_shared(item))
         {
             run.calls += registry.dispatch(item, DispatchId::NONE);
         }
