@@ -6,7 +6,14 @@ pub mod interpreted;
 mod references;
 mod types;
 
-pub use std::{borrow::Cow, error::Error, fmt, future::Future, ops::Deref, sync::Arc};
+pub use std::{
+    borrow::Cow,
+    error::Error,
+    fmt::{self, Formatter},
+    future::Future,
+    ops::Deref,
+    sync::Arc,
+};
 // Those of the prelude, for the macros.
 pub use std::{
     clone::Clone,
@@ -18,6 +25,7 @@ pub use std::{
     vec::Vec,
 };
 
+pub use errors::{debug_error, display_error, error_source};
 pub use references::{call, call_oneway, debug_reference, widen};
 pub use spandrel_cdr::{
     AbstractRef, Cast, ConcreteValue, ImplementedBy, IsA, Linked, PlainFactory, ValueBase, ValueFactory, ValueRef,
@@ -36,7 +44,9 @@ pub use spandrel_cdr::{
 pub use spandrel_giop::SystemException;
 pub use types::{array_code, decode, encode, min_octets, native_code, sequence_code};
 
-pub use crate::reference::exceptions::{describe_exception, describe_exception_text, not_implemented};
+pub use crate::reference::exceptions::{
+    ErrorEnum, RaisedException, describe_exception, describe_exception_text, not_implemented,
+};
 #[cfg(feature = "asynchronous")]
 pub use crate::{
     AsyncReply,
@@ -55,6 +65,15 @@ pub use crate::{
     generated_typed as typed,
 };
 
+/// The result of a formatter.
+pub type Formatted = fmt::Result;
+
+/// The cause of an error.
+pub type Cause<'a> = Option<&'a (dyn Error + 'static)>;
+
+/// The exception in an error enum.
+pub type Raised<'a> = Result<&'a dyn RaisedException, &'a SystemException>;
+
 /// The result of encoding a value.
 pub type Encoded = Result<(), CdrError>;
 
@@ -68,10 +87,4 @@ pub type Decoded<T> = Result<T, CdrError>;
 #[inline]
 pub fn decode_exception<X: UserException>(input: &mut Decoder<'_>) -> Result<X, CdrError> {
     X::decode(input)
-}
-
-/// The repository id and the members of an exception, for a reply.
-#[inline]
-pub fn raised<X: UserException>(exception: &X) -> Result<(&'static str, Value<'_>), SystemException> {
-    Ok((X::REPOSITORY_ID, Value::coded(exception)))
 }

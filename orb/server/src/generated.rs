@@ -19,26 +19,23 @@ pub use crate::{
 #[macro_export]
 macro_rules! generated_served {
     ($interface:ident, $servant:ident by $skeleton:ident $(, $async_servant:ident by $async_skeleton:ident)?) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            impl<__S: $servant + 'static> __rt::ServedBy<__S> for $interface {
-                fn skeleton(servant: __S) -> __rt::Arc<dyn __rt::Servant> {
-                    __rt::Arc::new($skeleton::new(servant))
+        impl<__S: $servant + 'static> rt::ServedBy<__S> for $interface {
+            fn skeleton(servant: __S) -> rt::Arc<dyn rt::Servant> {
+                rt::Arc::new($skeleton::new(servant))
+            }
+        }
+        $(
+            impl<__S: $async_servant> rt::ServedAsyncBy<__S> for $interface {
+                fn async_skeleton(servant: __S) -> rt::Arc<dyn rt::Servant> {
+                    rt::Arc::new($async_skeleton::new(servant))
                 }
             }
-            $(
-                impl<__S: $async_servant> __rt::ServedAsyncBy<__S> for $interface {
-                    fn async_skeleton(servant: __S) -> __rt::Arc<dyn __rt::Servant> {
-                        __rt::Arc::new($async_skeleton::new(servant))
-                    }
+            impl<__S: $async_servant> rt::ServedAsyncBy<rt::Arc<__S>> for $interface {
+                fn async_skeleton(servant: rt::Arc<__S>) -> rt::Arc<dyn rt::Servant> {
+                    rt::Arc::new($async_skeleton(servant))
                 }
-                impl<__S: $async_servant> __rt::ServedAsyncBy<__rt::Arc<__S>> for $interface {
-                    fn async_skeleton(servant: __rt::Arc<__S>) -> __rt::Arc<dyn __rt::Servant> {
-                        __rt::Arc::new($async_skeleton(servant))
-                    }
-                }
-            )?
-        };
+            }
+        )?
     };
 }
 

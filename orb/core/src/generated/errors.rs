@@ -1,109 +1,136 @@
 //! Macros for the error enums of operations.
 
+use std::{error::Error, fmt};
+
+use crate::reference::exceptions::ErrorEnum;
+
 /// The conversions, `Display`, `Debug`, `Error` and the codec of an error enum.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_errors {
     ($name:ident $(, $variant:ident($type:ty))*) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            $crate::generated_errors!(@codec __rt::decode_exception; $name $(, $variant($type))*);
-        };
+        $crate::generated_errors!(@codec rt::decode_exception; $name $(, $variant($type))*);
     };
     // One instance of the decoder for all operations that raise an exception.
     (interpreted $name:ident $(, $variant:ident($type:ty))*) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            $crate::generated_errors!(@codec __rt::interpreted::exception; $name $(, $variant($type))*);
-        };
+        $crate::generated_errors!(@codec rt::interpreted::exception; $name $(, $variant($type))*);
     };
     (@codec $decode:path; $name:ident $(, $variant:ident($type:ty))*) => {
-        $crate::generated_local_errors!(@implementation $name $(, $variant($type))*);
-        impl __rt::UserExceptions for $name {
-            fn decode(
-                id: &str,
-                input: &mut __rt::Decoder<'_>,
-            ) -> __rt::Option<__rt::Decoded<Self>> {
+        impl rt::ErrorEnum for $name {
+            fn decode(id: &str, input: &mut rt::Decoder<'_>) -> rt::Option<rt::Decoded<Self>> {
                 match id {
-                    $(<$type as __rt::UserException>::REPOSITORY_ID => {
-                        __rt::Some($decode(input).map($name::$variant))
-                    })*
-                    _ => __rt::None,
+                    $(<$type as rt::UserException>::REPOSITORY_ID => rt::Some($decode(input).map(Self::$variant)),)*
+                    _ => rt::None,
                 }
             }
-            fn members(
-                &self,
-            ) -> __rt::Result<
-                (&'static str, __rt::Value<'_>),
-                __rt::SystemException,
-            > {
+            fn exception(&self) -> rt::Raised<'_> {
                 match self {
-                    $($name::$variant(exception) => __rt::raised(exception),)*
-                    $name::System(exception) => __rt::Err(exception.clone()),
+                    $(Self::$variant(exception) => rt::Ok(exception),)*
+                    Self::System(exception) => rt::Err(exception),
                 }
             }
         }
+        impl rt::fmt::Display for $name {
+            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+                rt::display_error(self, f)
+            }
+        }
+        impl rt::fmt::Debug for $name {
+            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+                rt::debug_error(self, f)
+            }
+        }
+        impl rt::Error for $name {
+            fn source(&self) -> rt::Cause<'_> {
+                rt::error_source(self)
+            }
+        }
+        $crate::generated_local_errors!(@conversions $name $(, $variant($type))*);
     };
 }
 
-/// The conversions, `Display`, `Debug` and `Error` of an error enum.
+/// The conversions, `Display`, `Debug` and `Error` of an error enum whose exceptions are not encoded.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_local_errors {
-    ($name:ident $(, $variant:ident($type:ty))*) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            $crate::generated_local_errors!(@implementation $name $(, $variant($type))*);
-        };
-    };
-    (@implementation $name:ident $(, $variant:ident($type:ty))*) => {
-        impl __rt::fmt::Display for $name {
-            fn fmt(&self, f: &mut __rt::fmt::Formatter<'_>) -> __rt::fmt::Result {
-                match self {
-                    $($name::$variant(exception) => __rt::fmt::Display::fmt(exception, f),)*
-                    $name::System(exception) => __rt::fmt::Display::fmt(exception, f),
-                }
-            }
-        }
-        impl __rt::fmt::Debug for $name {
-            fn fmt(&self, f: &mut __rt::fmt::Formatter<'_>) -> __rt::fmt::Result {
-                match self {
-                    $name::System(exception) => __rt::fmt::Debug::fmt(exception, f),
-                    raised => __rt::fmt::Display::fmt(raised, f),
-                }
-            }
-        }
-        impl __rt::Error for $name {
-            fn source(&self) -> __rt::Option<&(dyn __rt::Error + 'static)> {
-                match self {
-                    $name::System(exception) => __rt::Error::source(exception),
-                    _ => __rt::None,
-                }
-            }
-        }
+    (@conversions $name:ident $(, $variant:ident($type:ty))*) => {
         $(
-            impl __rt::From<$type> for $name {
+            impl rt::From<$type> for $name {
                 fn from(exception: $type) -> Self {
-                    $name::$variant(exception)
+                    Self::$variant(exception)
                 }
             }
         )*
-        impl __rt::From<__rt::SystemException> for $name {
-            fn from(exception: __rt::SystemException) -> Self {
-                $name::System(exception)
+        impl rt::From<rt::SystemException> for $name {
+            fn from(exception: rt::SystemException) -> Self {
+                Self::System(exception)
             }
         }
-        impl __rt::From<__rt::CdrError> for $name {
-            fn from(error: __rt::CdrError) -> Self {
-                $name::System(__rt::From::from(error))
+        impl rt::From<rt::CdrError> for $name {
+            fn from(error: rt::CdrError) -> Self {
+                Self::System(rt::From::from(error))
             }
         }
-        impl __rt::From<__rt::ExtractError> for $name {
-            fn from(error: __rt::ExtractError) -> Self {
-                $name::System(__rt::From::from(error))
+        impl rt::From<rt::ExtractError> for $name {
+            fn from(error: rt::ExtractError) -> Self {
+                Self::System(rt::From::from(error))
             }
         }
     };
+    ($name:ident $(, $variant:ident($type:ty))*) => {
+        impl rt::fmt::Display for $name {
+            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+                match self {
+                    $(Self::$variant(exception) => rt::fmt::Display::fmt(exception, f),)*
+                    Self::System(exception) => rt::fmt::Display::fmt(exception, f),
+                }
+            }
+        }
+        impl rt::fmt::Debug for $name {
+            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+                match self {
+                    Self::System(exception) => rt::fmt::Debug::fmt(exception, f),
+                    raised => rt::fmt::Display::fmt(raised, f),
+                }
+            }
+        }
+        impl rt::Error for $name {
+            fn source(&self) -> rt::Cause<'_> {
+                match self {
+                    Self::System(exception) => rt::Error::source(exception),
+                    _ => rt::None,
+                }
+            }
+        }
+        $crate::generated_local_errors!(@conversions $name $(, $variant($type))*);
+    };
+}
+
+/// Writes the exception of an error enum.
+///
+/// # Errors
+/// Those of the formatter.
+pub fn display_error<E: ErrorEnum>(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match error.exception() {
+        Ok(exception) => exception.fmt(f),
+        Err(system) => fmt::Display::fmt(system, f),
+    }
+}
+
+/// Writes a user exception of an error enum as [`display_error`] does, and a system exception with its causes.
+///
+/// # Errors
+/// Those of the formatter.
+pub fn debug_error<E: ErrorEnum>(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match error.exception() {
+        Ok(exception) => exception.fmt(f),
+        Err(system) => fmt::Debug::fmt(system, f),
+    }
+}
+
+/// The cause of an error enum's system exception. User exceptions have none.
+pub fn error_source<E: ErrorEnum>(error: &E) -> Option<&(dyn Error + 'static)> {
+    error.exception().err().and_then(Error::source)
 }
 
 #[cfg(test)]

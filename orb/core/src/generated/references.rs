@@ -14,73 +14,70 @@ use crate::{Interface, ObjectRef, UserExceptions};
 #[macro_export]
 macro_rules! generated_reference {
     ($kind:ident $name:ident($inner:ty), $id:literal, $idl:literal $(, async $narrow:ident)? $(, $base:ty)*) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            impl $name {
-                /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the
-                /// object lacks it.
-                pub fn narrow(object: &__rt::ObjectRef) -> __rt::Result<Self, __rt::SystemException> {
-                    object.narrow()
-                }
-                /// Narrows a reference without a check that the object has this interface.
-                pub fn unchecked_narrow(object: &__rt::ObjectRef) -> Self {
-                    object.unchecked_narrow()
-                }
-                $(
-                    /// As `narrow`, without waiting: the request is sent before this returns.
-                    pub fn $narrow(
-                        object: &__rt::ObjectRef,
-                    ) -> impl __rt::Future<Output = __rt::Result<Self, __rt::SystemException>>
-                    + __rt::Send
-                    + 'static
-                    + use<> {
-                        object.narrow_async()
-                    }
-                )?
+        impl $name {
+            /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the
+            /// object lacks it.
+            pub fn narrow(object: &rt::ObjectRef) -> rt::Result<Self, rt::SystemException> {
+                object.narrow()
             }
-            impl __rt::Clone for $name {
-                #[inline]
-                fn clone(&self) -> Self {
-                    Self(__rt::Clone::clone(&self.0))
-                }
+            /// Narrows a reference without a check that the object has this interface.
+            pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
+                object.unchecked_narrow()
             }
-            impl __rt::PartialEq for $name {
-                fn eq(&self, other: &Self) -> bool {
-                    self.0 == other.0
+            $(
+                /// As `narrow`, without waiting: the request is sent before this returns.
+                pub fn $narrow(
+                    object: &rt::ObjectRef,
+                ) -> impl rt::Future<Output = rt::Result<Self, rt::SystemException>>
+                + rt::Send
+                + 'static
+                + use<> {
+                    object.narrow_async()
                 }
+            )?
+        }
+        impl rt::Clone for $name {
+            #[inline]
+            fn clone(&self) -> Self {
+                Self(rt::Clone::clone(&self.0))
             }
-            impl __rt::Eq for $name {}
-            impl __rt::fmt::Debug for $name {
-                fn fmt(&self, f: &mut __rt::fmt::Formatter<'_>) -> __rt::fmt::Result {
-                    __rt::debug_reference(::core::stringify!($name), &self.0, f)
-                }
+        }
+        impl rt::PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.0 == other.0
             }
-            impl __rt::fmt::Display for $name {
-                fn fmt(&self, f: &mut __rt::fmt::Formatter<'_>) -> __rt::fmt::Result {
-                    __rt::fmt::Display::fmt(&self.0, f)
-                }
+        }
+        impl rt::Eq for $name {}
+        impl rt::fmt::Debug for $name {
+            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+                rt::debug_reference(::core::stringify!($name), &self.0, f)
             }
-            impl __rt::Deref for $name {
-                type Target = $inner;
-                #[inline]
-                fn deref(&self) -> &$inner {
-                    &self.0
-                }
+        }
+        impl rt::fmt::Display for $name {
+            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+                rt::fmt::Display::fmt(&self.0, f)
             }
-            impl __rt::ReferencePointer for $name {}
-            impl __rt::TypedReference for $name {
-                const REPOSITORY_ID: &'static str = $id;
-                fn wrap(inner: $inner) -> Self {
-                    Self(inner)
-                }
+        }
+        impl rt::Deref for $name {
+            type Target = $inner;
+            #[inline]
+            fn deref(&self) -> &$inner {
+                &self.0
             }
-            $crate::generated_type_definition!($name $kind($id, $idl));
-            $(impl __rt::From<$name> for $base {
-                fn from(reference: $name) -> Self {
-                    __rt::widen(reference)
-                }
-            })*
-        };
+        }
+        impl rt::ReferencePointer for $name {}
+        impl rt::TypedReference for $name {
+            const REPOSITORY_ID: &'static str = $id;
+            fn wrap(inner: $inner) -> Self {
+                Self(inner)
+            }
+        }
+        $crate::generated_type_definition!($name $kind($id, $idl));
+        $(impl rt::From<$name> for $base {
+            fn from(reference: $name) -> Self {
+                rt::widen(reference)
+            }
+        })*
     };
 }
 

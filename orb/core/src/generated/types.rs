@@ -1,7 +1,7 @@
 //! Macros for generated types: their codecs, type codes and conversions.
 //!
-//! Where a macro is used, the IDL may define `Result` or `Ok`. So names of the prelude are those of this module,
-//! which the block around the implementations calls `__rt`.
+//! Where a macro is used, the IDL may define `Result` or `Ok`. So names of the prelude are those of the runtime, which
+//! each generated module imports as `rt`, a name that no definition has.
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, TypeCode};
 
@@ -10,15 +10,12 @@ use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, TypeCode};
 #[macro_export]
 macro_rules! generated_typed {
     ($type:ty $(, $id:literal)? => $made:expr) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            $crate::generated_typed!(@implementation $type $(, $id)? => $made);
-        };
+        $crate::generated_typed!(@implementation $type $(, $id)? => $made);
     };
     (@implementation $type:ty $(, $id:literal)? => $made:expr) => {
-        impl __rt::Typed for $type {
-            fn type_code() -> __rt::TypeCode {
-                static TYPE: __rt::Defining = __rt::Defining::new();
+        impl rt::Typed for $type {
+            fn type_code() -> rt::TypeCode {
+                static TYPE: rt::Defining = rt::Defining::new();
                 $crate::generated_typed!(@made TYPE $(, $id)? => $made)
             }
         }
@@ -36,9 +33,9 @@ macro_rules! generated_typed {
 #[macro_export]
 macro_rules! generated_type_definition {
     ($name:ident $kind:ident($($contents:expr),*)) => {
-        impl __rt::Typed for $name {
-            fn type_code() -> __rt::TypeCode {
-                static TYPE: __rt::TypeDefinition = __rt::TypeDefinition::$kind($($contents),*);
+        impl rt::Typed for $name {
+            fn type_code() -> rt::TypeCode {
+                static TYPE: rt::TypeDefinition = rt::TypeDefinition::$kind($($contents),*);
                 TYPE.type_code()
             }
         }
@@ -64,7 +61,7 @@ macro_rules! generated_type_code {
 macro_rules! generated_typed_members {
     ($kind:ident $name:ident, $id:literal, $idl:literal $(, $type:ty as $member:literal $(= $code:expr)?)*) => {
         $crate::generated_type_definition!(
-            $name $kind($id, $idl, &[$(($member, $crate::generated_type_code!(__rt::Typed; $type $(, $code)?))),*])
+            $name $kind($id, $idl, &[$(($member, $crate::generated_type_code!(rt::Typed; $type $(, $code)?))),*])
         );
     };
 }
@@ -74,25 +71,25 @@ macro_rules! generated_typed_members {
 #[macro_export]
 macro_rules! generated_codec {
     ($(#[$inline:ident])? $($fixed:ident)?; $name:ident $(, $field:ident: $type:ty)*) => {
-        impl __rt::Encode for $name {
+        impl rt::Encode for $name {
             $(#[$inline])?
             fn encode<'a>(
                 &'a self,
-                _out: &mut __rt::Encoder<'a>,
-            ) -> __rt::Encoded {
-                $(__rt::encode(&self.$field, _out)?;)*
-                __rt::Ok(())
+                _out: &mut rt::Encoder<'a>,
+            ) -> rt::Encoded {
+                $(rt::encode(&self.$field, _out)?;)*
+                rt::Ok(())
             }
             $($crate::generated_encode_slice!($fixed);)?
         }
-        impl __rt::Decode for $name {
+        impl rt::Decode for $name {
             const MIN_OCTETS: usize =
-                __rt::min_octets(&[$(<$type as __rt::Decode>::MIN_OCTETS),*]);
+                rt::min_octets(&[$(<$type as rt::Decode>::MIN_OCTETS),*]);
             $(#[$inline])?
             fn decode(
-                _input: &mut __rt::Decoder<'_>,
-            ) -> __rt::Decoded<Self> {
-                __rt::Ok(Self { $($field: __rt::decode(_input)?),* })
+                _input: &mut rt::Decoder<'_>,
+            ) -> rt::Decoded<Self> {
+                rt::Ok(Self { $($field: rt::decode(_input)?),* })
             }
             $($crate::generated_decode_vec!($fixed);)?
         }
@@ -105,8 +102,8 @@ macro_rules! generated_codec {
 macro_rules! generated_encode_slice {
     (fixed) => {
         #[inline]
-        fn encode_slice<'a>(items: &'a [Self], out: &mut __rt::Encoder<'a>) -> __rt::Encoded {
-            __rt::encode_fixed_slice(items, out)
+        fn encode_slice<'a>(items: &'a [Self], out: &mut rt::Encoder<'a>) -> rt::Encoded {
+            rt::encode_fixed_slice(items, out)
         }
     };
 }
@@ -117,8 +114,8 @@ macro_rules! generated_encode_slice {
 macro_rules! generated_decode_vec {
     (fixed) => {
         #[inline]
-        fn decode_vec(input: &mut __rt::Decoder<'_>, len: usize) -> __rt::Decoded<__rt::Vec<Self>> {
-            __rt::decode_fixed_vec(input, len)
+        fn decode_vec(input: &mut rt::Decoder<'_>, len: usize) -> rt::Decoded<rt::Vec<Self>> {
+            rt::decode_fixed_vec(input, len)
         }
     };
 }
@@ -131,11 +128,8 @@ macro_rules! generated_structure {
         $(#[$inline:ident])? $name:ident, $id:literal, $idl:literal
         $(, $field:ident: $type:ty as $member:literal $(= $code:expr)?)* $(; $fixed:ident)?
     ) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            $crate::generated_codec!($(#[$inline])? $($fixed)?; $name $(, $field: $type)*);
-            $crate::generated_typed_members!(structure $name, $id, $idl $(, $type as $member $(= $code)?)*);
-        };
+        $crate::generated_codec!($(#[$inline])? $($fixed)?; $name $(, $field: $type)*);
+        $crate::generated_typed_members!(structure $name, $id, $idl $(, $type as $member $(= $code)?)*);
     };
 }
 
@@ -144,10 +138,7 @@ macro_rules! generated_structure {
 #[macro_export]
 macro_rules! generated_local_structure {
     ($name:ident, $id:literal, $idl:literal $(, $field:ident: $type:ty as $member:literal $(= $code:expr)?)*) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            $crate::generated_typed_members!(structure $name, $id, $idl $(, $type as $member $(= $code)?)*);
-        };
+        $crate::generated_typed_members!(structure $name, $id, $idl $(, $type as $member $(= $code)?)*);
     };
 }
 
@@ -159,16 +150,13 @@ macro_rules! generated_exception {
         $(#[$inline:ident])? $form:ident $name:ident, $id:literal, $idl:literal
         $(, $field:ident: $type:ty as $member:literal $(= $code:expr)?)*
     ) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            $crate::generated_codec!($(#[$inline])?; $name $(, $field: $type)*);
-            impl __rt::UserException for $name {
-                const REPOSITORY_ID: &'static str = $id;
-            }
-            $crate::generated_description_and_type!(
-                $form $name, $id, $idl $(, $field: $type as $member $(= $code)?)*
-            );
-        };
+        $crate::generated_codec!($(#[$inline])?; $name $(, $field: $type)*);
+        impl rt::UserException for $name {
+            const REPOSITORY_ID: &'static str = $id;
+        }
+        $crate::generated_description_and_type!(
+            $form $name, $id, $idl $(, $field: $type as $member $(= $code)?)*
+        );
     };
 }
 
@@ -181,12 +169,12 @@ macro_rules! generated_description_and_type {
         $form:ident $name:ident, $id:literal, $idl:literal
         $(, $field:ident: $type:ty as $member:literal $(= $code:expr)?)*
     ) => {
-        impl __rt::fmt::Display for $name {
-            fn fmt(&self, f: &mut __rt::fmt::Formatter<'_>) -> __rt::fmt::Result {
+        impl rt::fmt::Display for $name {
+            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
                 $crate::generated_description!($form self, f, $idl $(, $field $member)*)
             }
         }
-        impl __rt::Error for $name {}
+        impl rt::Error for $name {}
         $crate::generated_typed_members!(exception $name, $id, $idl $(, $type as $member $(= $code)?)*);
     };
 }
@@ -196,10 +184,7 @@ macro_rules! generated_description_and_type {
 #[macro_export]
 macro_rules! generated_local_exception {
     ($($contents:tt)*) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            $crate::generated_description_and_type!($($contents)*);
-        };
+        $crate::generated_description_and_type!($($contents)*);
     };
 }
 
@@ -208,10 +193,10 @@ macro_rules! generated_local_exception {
 #[macro_export]
 macro_rules! generated_description {
     (members $exception:expr, $f:expr, $idl:literal $(, $field:ident $member:literal)*) => {
-        __rt::describe_exception($f, $idl, &[$(($member, &$exception.$field)),*])
+        rt::describe_exception($f, $idl, &[$(($member, &$exception.$field)),*])
     };
     (text $exception:expr, $f:expr, $idl:literal, $field:ident $member:literal) => {
-        __rt::describe_exception_text($f, $idl, &$exception.$field)
+        rt::describe_exception_text($f, $idl, &$exception.$field)
     };
     (opaque $exception:expr, $f:expr, $idl:literal $(, $field:ident $member:literal)*) => {
         $f.write_str($idl)
@@ -223,19 +208,16 @@ macro_rules! generated_description {
 #[macro_export]
 macro_rules! generated_enumeration {
     ($name:ident, $id:literal, $idl:literal $(, $variant:ident = $ordinal:literal $enumerator:literal)*) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            $crate::generated_number!($name, $id, $idl $(, $variant = $ordinal $enumerator)*);
-            impl __rt::Encode for $name {
-                #[inline]
-                fn encode<'a>(&'a self, out: &mut __rt::Encoder<'a>) -> __rt::Encoded {
-                    out.u32(*self as u32);
-                    __rt::Ok(())
-                }
-                $crate::generated_encode_slice!(fixed);
+        $crate::generated_number!($name, $id, $idl $(, $variant = $ordinal $enumerator)*);
+        impl rt::Encode for $name {
+            #[inline]
+            fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> rt::Encoded {
+                out.u32(*self as u32);
+                rt::Ok(())
             }
-            impl __rt::CompiledEnumeration for $name {}
-        };
+            $crate::generated_encode_slice!(fixed);
+        }
+        impl rt::CompiledEnumeration for $name {}
     };
 }
 
@@ -244,32 +226,32 @@ macro_rules! generated_enumeration {
 #[macro_export]
 macro_rules! generated_number {
     ($name:ident, $id:literal, $idl:literal $(, $variant:ident = $ordinal:literal $enumerator:literal)*) => {
-        impl __rt::Enumeration for $name {
+        impl rt::Enumeration for $name {
             const NAME: &'static str = ::core::stringify!($name);
             #[inline]
             fn ordinal(self) -> u32 {
                 self as u32
             }
             #[inline]
-            fn from_ordinal(ordinal: u32) -> __rt::Option<Self> {
-                __rt::Some(match ordinal {
+            fn from_ordinal(ordinal: u32) -> rt::Option<Self> {
+                rt::Some(match ordinal {
                     $($ordinal => Self::$variant,)*
-                    _ => return __rt::None,
+                    _ => return rt::None,
                 })
             }
         }
         $crate::generated_partial_order!($name);
-        impl __rt::Ord for $name {
+        impl rt::Ord for $name {
             #[inline]
-            fn cmp(&self, other: &Self) -> __rt::Ordering {
-                __rt::Ord::cmp(&(*self as u32), &(*other as u32))
+            fn cmp(&self, other: &Self) -> rt::Ordering {
+                rt::Ord::cmp(&(*self as u32), &(*other as u32))
             }
         }
-        impl __rt::TryFrom<u32> for $name {
-            type Error = __rt::CdrError;
+        impl rt::TryFrom<u32> for $name {
+            type Error = rt::CdrError;
             #[inline]
-            fn try_from(value: u32) -> __rt::Decoded<Self> {
-                __rt::enumerator(value)
+            fn try_from(value: u32) -> rt::Decoded<Self> {
+                rt::enumerator(value)
             }
         }
         $crate::generated_type_definition!($name enumeration($id, $idl, &[$($enumerator),*]));
@@ -290,16 +272,13 @@ macro_rules! generated_equal {
 #[macro_export]
 macro_rules! generated_ordered {
     ($name:ident $(, $field:ident)*) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            $crate::generated_partial_order!($name);
-            impl __rt::Ord for $name {
-                #[inline]
-                fn cmp(&self, _other: &Self) -> __rt::Ordering {
-                    __rt::Ord::cmp(&($(&self.$field,)*), &($(&_other.$field,)*))
-                }
+        $crate::generated_partial_order!($name);
+        impl rt::Ord for $name {
+            #[inline]
+            fn cmp(&self, _other: &Self) -> rt::Ordering {
+                rt::Ord::cmp(&($(&self.$field,)*), &($(&_other.$field,)*))
             }
-        };
+        }
     };
 }
 
@@ -308,11 +287,11 @@ macro_rules! generated_ordered {
 #[macro_export]
 macro_rules! generated_partial_order {
     ($name:ident) => {
-        impl __rt::Eq for $name {}
-        impl __rt::PartialOrd for $name {
+        impl rt::Eq for $name {}
+        impl rt::PartialOrd for $name {
             #[inline]
-            fn partial_cmp(&self, other: &Self) -> __rt::Option<__rt::Ordering> {
-                __rt::Some(__rt::Ord::cmp(self, other))
+            fn partial_cmp(&self, other: &Self) -> rt::Option<rt::Ordering> {
+                rt::Some(rt::Ord::cmp(self, other))
             }
         }
     };
@@ -323,10 +302,7 @@ macro_rules! generated_partial_order {
 #[macro_export]
 macro_rules! generated_interpreted_enumeration {
     ($($contents:tt)*) => {
-        const _: () = {
-            use $crate::generated as __rt;
-            $crate::generated_number!($($contents)*);
-        };
+        $crate::generated_number!($($contents)*);
     };
 }
 

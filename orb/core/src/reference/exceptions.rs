@@ -37,6 +37,40 @@ impl UserExceptions for SystemException {
     }
 }
 
+/// A generated error enum.
+pub trait ErrorEnum: From<SystemException> + Sized {
+    /// As [`UserExceptions::decode`].
+    fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>>;
+
+    /// The exception in the enum.
+    ///
+    /// # Errors
+    /// The system exception, if this is one.
+    fn exception(&self) -> Result<&dyn RaisedException, &SystemException>;
+}
+
+impl<E: ErrorEnum> UserExceptions for E {
+    fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>> {
+        E::decode(repository_id, input)
+    }
+
+    fn members(&self) -> Result<(&'static str, Value<'_>), SystemException> {
+        self.exception().map(RaisedException::members).map_err(Clone::clone)
+    }
+}
+
+/// A user exception of any type, as error enums return it.
+pub trait RaisedException: fmt::Display {
+    /// The repository id and the members, for a reply.
+    fn members(&self) -> (&'static str, Value<'_>);
+}
+
+impl<X: UserException> RaisedException for X {
+    fn members(&self) -> (&'static str, Value<'_>) {
+        (X::REPOSITORY_ID, Value::coded(self))
+    }
+}
+
 /// NO_IMPLEMENT for an operation that a servant does not implement.
 #[cold]
 pub fn not_implemented(operation: &'static str) -> SystemException {
