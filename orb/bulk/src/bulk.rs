@@ -78,14 +78,14 @@ pub mod bulk {
     }
 
     /// An operation of a stream end has failed.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct Failed {
         /// The kind of the failure.
         pub code: FailureCode,
         /// A text for people.
         pub reason: String,
     }
-    rt::ordered! { Failed, code, reason }
+    rt::equal! { Failed }
     rt::exception! {
         #[inline] members Failed, "IDL:spandrel/Bulk/Failed:1.0", "Failed", code: FailureCode as "code",
         reason: String as "reason"
@@ -343,17 +343,14 @@ pub mod bulk {
     }
 
     impl<S: StreamEndServant + ?Sized> StreamEndServant for ::std::sync::Arc<S> {
-        #[inline]
         fn state(&self) -> Result<Progress, rt::SystemException> {
             S::state(self)
         }
 
-        #[inline]
         fn renew(&self) -> Result<Ticket, stream_end::RenewError> {
             S::renew(self)
         }
 
-        #[inline]
         fn dial(
             &self,
             at: &Endpoints,
@@ -362,12 +359,10 @@ pub mod bulk {
             S::dial(self, at, secret)
         }
 
-        #[inline]
         fn read(&self, offset: u64, limit: u32) -> Result<Part, stream_end::ReadError> {
             S::read(self, offset, limit)
         }
 
-        #[inline]
         fn write(
             &self,
             offset: u64,
@@ -376,7 +371,6 @@ pub mod bulk {
             S::write(self, offset, data)
         }
 
-        #[inline]
         fn finish(
             &self,
             length: u64,
@@ -385,14 +379,12 @@ pub mod bulk {
             S::finish(self, length, checksum)
         }
 
-        #[inline]
         fn cancel(&self, reason: &str) -> Result<(), rt::SystemException> {
             S::cancel(self, reason)
         }
     }
 
     /// Dispatches requests for `Bulk::StreamEnd` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StreamEndSkeleton<S>(pub S);
 
     impl<S> StreamEndSkeleton<S> {
@@ -428,64 +420,43 @@ pub mod bulk {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    let result = StreamEndServant::state(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, StreamEndServant::state(&self.0)),
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let reason = input.str()?;
-                    rt::end_arguments(&input);
-                    StreamEndServant::cancel(&self.0, &reason)?;
-                    call.reply(|_out| Ok(()))
+                    rt::end_arguments(input);
+                    rt::answer(call, StreamEndServant::cancel(&self.0, &reason))
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let at: Endpoints = rt::Decode::decode(&mut input)?;
-                    let secret: Token = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamEndServant::dial(&self.0, &at, &secret) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let at: Endpoints = rt::decode(input)?;
+                    let secret: Token = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, StreamEndServant::dial(&self.0, &at, &secret))
                 }
                 3 => {
-                    let mut input = call.arguments()?;
-                    let length: u64 = rt::Decode::decode(&mut input)?;
-                    let checksum: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamEndServant::finish(&self.0, length, checksum) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let length: u64 = rt::decode(input)?;
+                    let checksum: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, StreamEndServant::finish(&self.0, length, checksum))
                 }
                 4 => {
-                    let mut input = call.arguments()?;
-                    let offset: u64 = rt::Decode::decode(&mut input)?;
-                    let limit: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamEndServant::read(&self.0, offset, limit) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let offset: u64 = rt::decode(input)?;
+                    let limit: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, StreamEndServant::read(&self.0, offset, limit))
                 }
-                5 => {
-                    match StreamEndServant::renew(&self.0) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                5 => rt::answer(call, StreamEndServant::renew(&self.0)),
                 6 => {
-                    let mut input = call.arguments()?;
-                    let offset: u64 = rt::Decode::decode(&mut input)?;
-                    let data: Chunk = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamEndServant::write(&self.0, offset, &data) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let offset: u64 = rt::decode(input)?;
+                    let data: Chunk = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, StreamEndServant::write(&self.0, offset, &data))
                 }
                 _ => call.implicit(self),
             }

@@ -9,7 +9,7 @@ mod types;
 pub use std::{
     borrow::Cow,
     error::Error,
-    fmt::{self, Formatter},
+    fmt::{self, Debug, Display, Formatter},
     future::Future,
     ops::Deref,
     sync::Arc,

@@ -140,67 +140,67 @@ pub mod av_streams {
     }
 
     /// The object does not have this operation, or not with these arguments.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NotSupported {}
-    rt::ordered! { NotSupported }
+    rt::equal! { NotSupported }
     rt::exception! {
         #[inline] members NotSupported, "IDL:omg.org/AVStreams/notSupported:1.0", "notSupported"
     }
 
     /// A setting is unknown or has a wrong value.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct PropertyException {}
-    rt::ordered! { PropertyException }
+    rt::equal! { PropertyException }
     rt::exception! {
         #[inline] members PropertyException, "IDL:omg.org/AVStreams/PropertyException:1.0",
         "PropertyException"
     }
 
     /// The flow protocol does not have these settings.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct FpError {
         pub flow_name: String,
     }
-    rt::ordered! { FpError, flow_name }
+    rt::equal! { FpError }
     rt::exception! {
         #[inline] text FpError, "IDL:omg.org/AVStreams/FPError:1.0", "FPError",
         flow_name: String as "flow_name"
     }
 
     /// The operation on a stream has failed.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct StreamOpFailed {
         pub reason: String,
     }
-    rt::ordered! { StreamOpFailed, reason }
+    rt::equal! { StreamOpFailed }
     rt::exception! {
         #[inline] text StreamOpFailed, "IDL:omg.org/AVStreams/streamOpFailed:1.0", "streamOpFailed",
         reason: String as "reason"
     }
 
     /// The operation on a stream is not allowed.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct StreamOpDenied {
         pub reason: String,
     }
-    rt::ordered! { StreamOpDenied, reason }
+    rt::equal! { StreamOpDenied }
     rt::exception! {
         #[inline] text StreamOpDenied, "IDL:omg.org/AVStreams/streamOpDenied:1.0", "streamOpDenied",
         reason: String as "reason"
     }
 
     /// No flow has this name.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NoSuchFlow {}
-    rt::ordered! { NoSuchFlow }
+    rt::equal! { NoSuchFlow }
     rt::exception! { #[inline] members NoSuchFlow, "IDL:omg.org/AVStreams/noSuchFlow:1.0", "noSuchFlow" }
 
     /// The quality of service cannot be had.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct QoSRequestFailed {
         pub reason: String,
     }
-    rt::ordered! { QoSRequestFailed, reason }
+    rt::equal! { QoSRequestFailed }
     rt::exception! {
         #[inline] text QoSRequestFailed, "IDL:omg.org/AVStreams/QoSRequestFailed:1.0", "QoSRequestFailed",
         reason: String as "reason"
@@ -449,12 +449,10 @@ pub mod av_streams {
 
     impl<S: BasicStreamCtrlServant + ?Sized> BasicStreamCtrlServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn stop(&self, the_spec: &[String]) -> Result<(), basic_stream_ctrl::StopError> {
             S::stop(self, the_spec)
         }
 
-        #[inline]
         fn start(
             &self,
             the_spec: &[String],
@@ -462,7 +460,6 @@ pub mod av_streams {
             S::start(self, the_spec)
         }
 
-        #[inline]
         fn destroy(
             &self,
             the_spec: &[String],
@@ -470,7 +467,6 @@ pub mod av_streams {
             S::destroy(self, the_spec)
         }
 
-        #[inline]
         fn modify_qo_s(
             &self,
             new_qos: &mut StreamQoS,
@@ -479,7 +475,6 @@ pub mod av_streams {
             S::modify_qo_s(self, new_qos, the_spec)
         }
 
-        #[inline]
         fn push_event(
             &self,
             the_event: &StreamEvent,
@@ -487,7 +482,6 @@ pub mod av_streams {
             S::push_event(self, the_event)
         }
 
-        #[inline]
         fn set_fp_status(
             &self,
             the_spec: &[String],
@@ -497,7 +491,6 @@ pub mod av_streams {
             S::set_fp_status(self, the_spec, fp_name, fp_settings)
         }
 
-        #[inline]
         fn get_flow_connection(
             &self,
             flow_name: &str,
@@ -505,7 +498,6 @@ pub mod av_streams {
             S::get_flow_connection(self, flow_name)
         }
 
-        #[inline]
         fn set_flow_connection(
             &self,
             flow_name: &str,
@@ -516,7 +508,6 @@ pub mod av_streams {
     }
 
     /// Dispatches requests for `AVStreams::Basic_StreamCtrl` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct BasicStreamCtrlSkeleton<S>(pub S);
 
     impl<S> BasicStreamCtrlSkeleton<S> {
@@ -533,165 +524,160 @@ pub mod av_streams {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        servant,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            &nproperties,
+                        ),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        servant,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 2 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        servant,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            servant,
+                        ),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        servant,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            &property_names,
+                        ),
+                    )
                 }
                 4 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        servant,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            &property_name,
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match BasicStreamCtrlServant::destroy(servant, &the_spec) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, BasicStreamCtrlServant::destroy(servant, &the_spec))
                 }
                 6 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        servant,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            how_many,
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        servant,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            how_many,
+                        ),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let flow_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match BasicStreamCtrlServant::get_flow_connection(
-                        servant,
-                        &flow_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        BasicStreamCtrlServant::get_flow_connection(servant, &flow_name),
+                    )
                 }
                 9 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        servant,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            servant,
+                        ),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        servant,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            &property_names,
+                        ),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        servant,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            &property_name,
+                        ),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        servant,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            &property_name,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
-                    let mut new_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let mut new_qos: StreamQoS = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match BasicStreamCtrlServant::modify_qo_s(
                         servant,
                         &mut new_qos,
@@ -707,61 +693,53 @@ pub mod av_streams {
                     }
                 }
                 14 => {
-                    let mut input = call.arguments()?;
-                    let the_event: StreamEvent = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let the_event: StreamEvent = rt::decode(input)?;
+                    rt::end_arguments(input);
                     BasicStreamCtrlServant::push_event(servant, &the_event)?;
                     Ok(call.finish_oneway())
                 }
                 15 => {
-                    let mut input = call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
+                    let input = &mut call.arguments()?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
                     let fp_name = input.str()?;
-                    let fp_settings: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match BasicStreamCtrlServant::set_fp_status(
-                        servant,
-                        &the_spec,
-                        &fp_name,
-                        &fp_settings,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let fp_settings: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        BasicStreamCtrlServant::set_fp_status(
+                            servant,
+                            &the_spec,
+                            &fp_name,
+                            &fp_settings,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let flow_name = input.str()?;
-                    let flow_connection: Option<rt::ObjectRef> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match BasicStreamCtrlServant::set_flow_connection(
-                        servant,
-                        &flow_name,
-                        flow_connection.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let flow_connection: Option<rt::ObjectRef> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        BasicStreamCtrlServant::set_flow_connection(
+                            servant,
+                            &flow_name,
+                            flow_connection.as_ref(),
+                        ),
+                    )
                 }
                 17 => {
-                    let mut input = call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match BasicStreamCtrlServant::start(servant, &the_spec) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, BasicStreamCtrlServant::start(servant, &the_spec))
                 }
                 18 => {
-                    let mut input = call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match BasicStreamCtrlServant::stop(servant, &the_spec) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, BasicStreamCtrlServant::stop(servant, &the_spec))
                 }
                 _ => call.implicit(skeleton),
             }
@@ -814,11 +792,7 @@ pub mod av_streams {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -924,7 +898,6 @@ pub mod av_streams {
     }
 
     impl<S: NegotiatorServant + ?Sized> NegotiatorServant for ::std::sync::Arc<S> {
-        #[inline]
         fn negotiate(
             &self,
             remote_negotiator: Option<&Negotiator>,
@@ -935,7 +908,6 @@ pub mod av_streams {
     }
 
     /// Dispatches requests for `AVStreams::Negotiator` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct NegotiatorSkeleton<S>(pub S);
 
     impl<S> NegotiatorSkeleton<S> {
@@ -971,21 +943,21 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let remote_negotiator: Option<Negotiator> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let qos_spec = <QoS as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = NegotiatorServant::negotiate(
-                        &self.0,
-                        remote_negotiator.as_ref(),
-                        &qos_spec,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let remote_negotiator: Option<Negotiator> = rt::decode(input)?;
+                    let qos_spec = <QoS as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        NegotiatorServant::negotiate(
+                            &self.0,
+                            remote_negotiator.as_ref(),
+                            &qos_spec,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -1234,7 +1206,6 @@ pub mod av_streams {
     }
 
     impl<S: VDevServant + ?Sized> VDevServant for ::std::sync::Arc<S> {
-        #[inline]
         fn set_peer(
             &self,
             the_ctrl: Option<&StreamCtrl>,
@@ -1245,7 +1216,6 @@ pub mod av_streams {
             S::set_peer(self, the_ctrl, the_peer_dev, the_qos, the_spec)
         }
 
-        #[inline]
         fn set_mcast_peer(
             &self,
             the_ctrl: Option<&StreamCtrl>,
@@ -1256,7 +1226,6 @@ pub mod av_streams {
             S::set_mcast_peer(self, the_ctrl, a_mcastconfigif, the_qos, the_spec)
         }
 
-        #[inline]
         fn configure(
             &self,
             the_config_mesg: &crate::cos_property_service::Property,
@@ -1264,7 +1233,6 @@ pub mod av_streams {
             S::configure(self, the_config_mesg)
         }
 
-        #[inline]
         fn set_format(
             &self,
             flow_name: &str,
@@ -1273,7 +1241,6 @@ pub mod av_streams {
             S::set_format(self, flow_name, format_name)
         }
 
-        #[inline]
         fn set_dev_params(
             &self,
             flow_name: &str,
@@ -1282,7 +1249,6 @@ pub mod av_streams {
             S::set_dev_params(self, flow_name, new_params)
         }
 
-        #[inline]
         fn modify_qo_s(
             &self,
             the_qos: &mut StreamQoS,
@@ -1293,7 +1259,6 @@ pub mod av_streams {
     }
 
     /// Dispatches requests for `AVStreams::VDev` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct VDevSkeleton<S>(pub S);
 
     impl<S> VDevSkeleton<S> {
@@ -1351,155 +1316,153 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let the_config_mesg: crate::cos_property_service::Property = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let the_config_mesg: crate::cos_property_service::Property = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match VDevServant::configure(&self.0, &the_config_mesg) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, VDevServant::configure(&self.0, &the_config_mesg))
                 }
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        &self.0,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            &self.0,
+                            &nproperties,
+                        ),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            &self.0,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 3 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 4 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 8 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match VDevServant::modify_qo_s(&self.0, &mut the_qos, &the_spec) {
                         Ok(result) => {
                             call.reply(|out| {
@@ -1511,14 +1474,12 @@ pub mod av_streams {
                     }
                 }
                 13 => {
-                    let mut input = call.arguments()?;
-                    let the_ctrl: Option<StreamCtrl> = rt::Decode::decode(&mut input)?;
-                    let a_mcastconfigif: Option<MCastConfigIf> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let the_ctrl: Option<StreamCtrl> = rt::decode(input)?;
+                    let a_mcastconfigif: Option<MCastConfigIf> = rt::decode(input)?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match VDevServant::set_mcast_peer(
                         &self.0,
                         the_ctrl.as_ref(),
@@ -1536,34 +1497,34 @@ pub mod av_streams {
                     }
                 }
                 14 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let flow_name = input.str()?;
                     let new_params = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match VDevServant::set_dev_params(&self.0, &flow_name, &new_params) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        VDevServant::set_dev_params(&self.0, &flow_name, &new_params),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let flow_name = input.str()?;
                     let format_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match VDevServant::set_format(&self.0, &flow_name, &format_name) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        VDevServant::set_format(&self.0, &flow_name, &format_name),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
-                    let the_ctrl: Option<StreamCtrl> = rt::Decode::decode(&mut input)?;
-                    let the_peer_dev: Option<VDev> = rt::Decode::decode(&mut input)?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let the_ctrl: Option<StreamCtrl> = rt::decode(input)?;
+                    let the_peer_dev: Option<VDev> = rt::decode(input)?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match VDevServant::set_peer(
                         &self.0,
                         the_ctrl.as_ref(),
@@ -1941,7 +1902,6 @@ pub mod av_streams {
     }
 
     impl<S: MmDeviceServant + ?Sized> MmDeviceServant for ::std::sync::Arc<S> {
-        #[inline]
         fn create_a(
             &self,
             the_requester: Option<&StreamCtrl>,
@@ -1955,7 +1915,6 @@ pub mod av_streams {
             S::create_a(self, the_requester, the_qos, named_vdev, the_spec)
         }
 
-        #[inline]
         fn create_b(
             &self,
             the_requester: Option<&StreamCtrl>,
@@ -1969,7 +1928,6 @@ pub mod av_streams {
             S::create_b(self, the_requester, the_qos, named_vdev, the_spec)
         }
 
-        #[inline]
         fn bind(
             &self,
             peer_device: Option<&MmDevice>,
@@ -1979,7 +1937,6 @@ pub mod av_streams {
             S::bind(self, peer_device, the_qos, the_spec)
         }
 
-        #[inline]
         fn bind_mcast(
             &self,
             first_peer: Option<&MmDevice>,
@@ -1989,7 +1946,6 @@ pub mod av_streams {
             S::bind_mcast(self, first_peer, the_qos, the_spec)
         }
 
-        #[inline]
         fn destroy(
             &self,
             the_ep: Option<&StreamEndPoint>,
@@ -1998,7 +1954,6 @@ pub mod av_streams {
             S::destroy(self, the_ep, vdev_name)
         }
 
-        #[inline]
         fn add_fdev(
             &self,
             the_fdev: Option<&rt::ObjectRef>,
@@ -2006,7 +1961,6 @@ pub mod av_streams {
             S::add_fdev(self, the_fdev)
         }
 
-        #[inline]
         fn get_fdev(
             &self,
             flow_name: &str,
@@ -2014,7 +1968,6 @@ pub mod av_streams {
             S::get_fdev(self, flow_name)
         }
 
-        #[inline]
         fn remove_fdev(
             &self,
             flow_name: &str,
@@ -2024,7 +1977,6 @@ pub mod av_streams {
     }
 
     /// Dispatches requests for `AVStreams::MMDevice` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct MmDeviceSkeleton<S>(pub S);
 
     impl<S> MmDeviceSkeleton<S> {
@@ -2084,25 +2036,23 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let the_fdev: Option<rt::ObjectRef> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match MmDeviceServant::add_fdev(&self.0, the_fdev.as_ref()) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let the_fdev: Option<rt::ObjectRef> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MmDeviceServant::add_fdev(&self.0, the_fdev.as_ref()),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
-                    let peer_device: Option<MmDevice> = rt::Decode::decode(&mut input)?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let peer_device: Option<MmDevice> = rt::decode(input)?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match MmDeviceServant::bind(
                         &self.0,
                         peer_device.as_ref(),
@@ -2120,11 +2070,11 @@ pub mod av_streams {
                     }
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let first_peer: Option<MmDevice> = rt::Decode::decode(&mut input)?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let first_peer: Option<MmDevice> = rt::decode(input)?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match MmDeviceServant::bind_mcast(
                         &self.0,
                         first_peer.as_ref(),
@@ -2142,14 +2092,12 @@ pub mod av_streams {
                     }
                 }
                 3 => {
-                    let mut input = call.arguments()?;
-                    let the_requester: Option<StreamCtrl> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let mut named_vdev: String = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let the_requester: Option<StreamCtrl> = rt::decode(input)?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let mut named_vdev: String = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match MmDeviceServant::create_a(
                         &self.0,
                         the_requester.as_ref(),
@@ -2170,14 +2118,12 @@ pub mod av_streams {
                     }
                 }
                 4 => {
-                    let mut input = call.arguments()?;
-                    let the_requester: Option<StreamCtrl> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let mut named_vdev: String = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let the_requester: Option<StreamCtrl> = rt::decode(input)?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let mut named_vdev: String = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match MmDeviceServant::create_b(
                         &self.0,
                         the_requester.as_ref(),
@@ -2198,167 +2144,158 @@ pub mod av_streams {
                     }
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        &self.0,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            &self.0,
+                            &nproperties,
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            &self.0,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 7 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let the_ep: Option<StreamEndPoint> = rt::Decode::decode(&mut input)?;
+                    let input = &mut call.arguments()?;
+                    let the_ep: Option<StreamEndPoint> = rt::decode(input)?;
                     let vdev_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match MmDeviceServant::destroy(
-                        &self.0,
-                        the_ep.as_ref(),
-                        &vdev_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MmDeviceServant::destroy(&self.0, the_ep.as_ref(), &vdev_name),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let flow_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match MmDeviceServant::get_fdev(&self.0, &flow_name) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, MmDeviceServant::get_fdev(&self.0, &flow_name))
                 }
                 14 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 17 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 18 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let flow_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match MmDeviceServant::remove_fdev(&self.0, &flow_name) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, MmDeviceServant::remove_fdev(&self.0, &flow_name))
                 }
                 _ => call.implicit(self),
             }
@@ -2803,12 +2740,10 @@ pub mod av_streams {
 
     impl<S: StreamEndPointServant + ?Sized> StreamEndPointServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn stop(&self, the_spec: &[String]) -> Result<(), stream_end_point::StopError> {
             S::stop(self, the_spec)
         }
 
-        #[inline]
         fn start(
             &self,
             the_spec: &[String],
@@ -2816,7 +2751,6 @@ pub mod av_streams {
             S::start(self, the_spec)
         }
 
-        #[inline]
         fn destroy(
             &self,
             the_spec: &[String],
@@ -2824,7 +2758,6 @@ pub mod av_streams {
             S::destroy(self, the_spec)
         }
 
-        #[inline]
         fn connect(
             &self,
             responder: Option<&StreamEndPoint>,
@@ -2834,7 +2767,6 @@ pub mod av_streams {
             S::connect(self, responder, qos_spec, the_spec)
         }
 
-        #[inline]
         fn request_connection(
             &self,
             initiator: Option<&StreamEndPoint>,
@@ -2845,7 +2777,6 @@ pub mod av_streams {
             S::request_connection(self, initiator, is_mcast, qos, the_spec)
         }
 
-        #[inline]
         fn modify_qo_s(
             &self,
             new_qos: &mut StreamQoS,
@@ -2854,7 +2785,6 @@ pub mod av_streams {
             S::modify_qo_s(self, new_qos, the_flows)
         }
 
-        #[inline]
         fn set_protocol_restriction(
             &self,
             the_pspec: &[String],
@@ -2862,7 +2792,6 @@ pub mod av_streams {
             S::set_protocol_restriction(self, the_pspec)
         }
 
-        #[inline]
         fn disconnect(
             &self,
             the_spec: &[String],
@@ -2870,7 +2799,6 @@ pub mod av_streams {
             S::disconnect(self, the_spec)
         }
 
-        #[inline]
         fn set_fp_status(
             &self,
             the_spec: &[String],
@@ -2880,7 +2808,6 @@ pub mod av_streams {
             S::set_fp_status(self, the_spec, fp_name, fp_settings)
         }
 
-        #[inline]
         fn get_fep(
             &self,
             flow_name: &str,
@@ -2888,7 +2815,6 @@ pub mod av_streams {
             S::get_fep(self, flow_name)
         }
 
-        #[inline]
         fn add_fep(
             &self,
             the_fep: Option<&rt::ObjectRef>,
@@ -2896,7 +2822,6 @@ pub mod av_streams {
             S::add_fep(self, the_fep)
         }
 
-        #[inline]
         fn remove_fep(
             &self,
             fep_name: &str,
@@ -2904,7 +2829,6 @@ pub mod av_streams {
             S::remove_fep(self, fep_name)
         }
 
-        #[inline]
         fn set_negotiator(
             &self,
             new_negotiator: Option<&Negotiator>,
@@ -2912,7 +2836,6 @@ pub mod av_streams {
             S::set_negotiator(self, new_negotiator)
         }
 
-        #[inline]
         fn set_key(
             &self,
             flow_name: &str,
@@ -2921,14 +2844,12 @@ pub mod av_streams {
             S::set_key(self, flow_name, the_key)
         }
 
-        #[inline]
         fn set_source_id(&self, source_id: i32) -> Result<(), rt::SystemException> {
             S::set_source_id(self, source_id)
         }
     }
 
     /// Dispatches requests for `AVStreams::StreamEndPoint` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StreamEndPointSkeleton<S>(pub S);
 
     impl<S> StreamEndPointSkeleton<S> {
@@ -2945,25 +2866,23 @@ pub mod av_streams {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let the_fep: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamEndPointServant::add_fep(servant, the_fep.as_ref()) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let the_fep: Option<rt::ObjectRef> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamEndPointServant::add_fep(servant, the_fep.as_ref()),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
-                    let responder: Option<StreamEndPoint> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut qos_spec: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let responder: Option<StreamEndPoint> = rt::decode(input)?;
+                    let mut qos_spec: StreamQoS = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match StreamEndPointServant::connect(
                         servant,
                         responder.as_ref(),
@@ -2980,168 +2899,163 @@ pub mod av_streams {
                     }
                 }
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        servant,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            &nproperties,
+                        ),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        servant,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 4 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        servant,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            servant,
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        servant,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            &property_names,
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        servant,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            &property_name,
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamEndPointServant::destroy(servant, &the_spec) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, StreamEndPointServant::destroy(servant, &the_spec))
                 }
                 8 => {
-                    let mut input = call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamEndPointServant::disconnect(servant, &the_spec) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamEndPointServant::disconnect(servant, &the_spec),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        servant,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            how_many,
+                        ),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        servant,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            how_many,
+                        ),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let flow_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match StreamEndPointServant::get_fep(servant, &flow_name) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, StreamEndPointServant::get_fep(servant, &flow_name))
                 }
                 12 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        servant,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            servant,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        servant,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            &property_names,
+                        ),
+                    )
                 }
                 14 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        servant,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            &property_name,
+                        ),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        servant,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            &property_name,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
-                    let mut new_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_flows = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let mut new_qos: StreamQoS = rt::decode(input)?;
+                    let the_flows = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match StreamEndPointServant::modify_qo_s(
                         servant,
                         &mut new_qos,
@@ -3157,23 +3071,21 @@ pub mod av_streams {
                     }
                 }
                 17 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let fep_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match StreamEndPointServant::remove_fep(servant, &fep_name) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamEndPointServant::remove_fep(servant, &fep_name),
+                    )
                 }
                 18 => {
-                    let mut input = call.arguments()?;
-                    let initiator: Option<StreamEndPoint> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let is_mcast: bool = rt::Decode::decode(&mut input)?;
-                    let mut qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let mut the_spec: FlowSpec = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let initiator: Option<StreamEndPoint> = rt::decode(input)?;
+                    let is_mcast: bool = rt::decode(input)?;
+                    let mut qos: StreamQoS = rt::decode(input)?;
+                    let mut the_spec: FlowSpec = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match StreamEndPointServant::request_connection(
                         servant,
                         initiator.as_ref(),
@@ -3192,75 +3104,75 @@ pub mod av_streams {
                     }
                 }
                 19 => {
-                    let mut input = call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
+                    let input = &mut call.arguments()?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
                     let fp_name = input.str()?;
-                    let fp_settings: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamEndPointServant::set_fp_status(
-                        servant,
-                        &the_spec,
-                        &fp_name,
-                        &fp_settings,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let fp_settings: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamEndPointServant::set_fp_status(
+                            servant,
+                            &the_spec,
+                            &fp_name,
+                            &fp_settings,
+                        ),
+                    )
                 }
                 20 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let flow_name = input.str()?;
-                    let the_key = <u8 as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    StreamEndPointServant::set_key(servant, &flow_name, &the_key)?;
-                    call.reply(|_out| Ok(()))
+                    let the_key = <u8 as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamEndPointServant::set_key(servant, &flow_name, &the_key),
+                    )
                 }
                 21 => {
-                    let mut input = call.arguments()?;
-                    let new_negotiator: Option<Negotiator> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    StreamEndPointServant::set_negotiator(
-                        servant,
-                        new_negotiator.as_ref(),
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    let input = &mut call.arguments()?;
+                    let new_negotiator: Option<Negotiator> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamEndPointServant::set_negotiator(
+                            servant,
+                            new_negotiator.as_ref(),
+                        ),
+                    )
                 }
                 22 => {
-                    let mut input = call.arguments()?;
-                    let the_pspec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = StreamEndPointServant::set_protocol_restriction(
-                        servant,
-                        &the_pspec,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let the_pspec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamEndPointServant::set_protocol_restriction(
+                            servant,
+                            &the_pspec,
+                        ),
+                    )
                 }
                 23 => {
-                    let mut input = call.arguments()?;
-                    let source_id: i32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    StreamEndPointServant::set_source_id(servant, source_id)?;
-                    call.reply(|_out| Ok(()))
+                    let input = &mut call.arguments()?;
+                    let source_id: i32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamEndPointServant::set_source_id(servant, source_id),
+                    )
                 }
                 24 => {
-                    let mut input = call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamEndPointServant::start(servant, &the_spec) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, StreamEndPointServant::start(servant, &the_spec))
                 }
                 25 => {
-                    let mut input = call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamEndPointServant::stop(servant, &the_spec) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, StreamEndPointServant::stop(servant, &the_spec))
                 }
                 _ => call.implicit(skeleton),
             }
@@ -3320,11 +3232,7 @@ pub mod av_streams {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -3470,7 +3378,6 @@ pub mod av_streams {
 
     impl<S: StreamEndPointAServant + ?Sized> StreamEndPointAServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn multiconnect(
             &self,
             the_qos: &mut StreamQoS,
@@ -3479,7 +3386,6 @@ pub mod av_streams {
             S::multiconnect(self, the_qos, the_spec)
         }
 
-        #[inline]
         fn connect_leaf(
             &self,
             the_ep: Option<&StreamEndPointB>,
@@ -3489,7 +3395,6 @@ pub mod av_streams {
             S::connect_leaf(self, the_ep, the_qos, the_flows)
         }
 
-        #[inline]
         fn disconnect_leaf(
             &self,
             the_ep: Option<&StreamEndPointB>,
@@ -3500,7 +3405,6 @@ pub mod av_streams {
     }
 
     /// Dispatches requests for `AVStreams::StreamEndPoint_A` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StreamEndPointASkeleton<S>(pub S);
 
     impl<S> StreamEndPointASkeleton<S> {
@@ -3571,18 +3475,18 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 0, 0, 0, 0, 0, 0, 7, 8, 0, 0, 0, 11, 0, 0, 0, 0, 16, 0, 17, 18, 19,
+                20, 21, 22, 23, 24, 25,
+            ];
             match operation {
-                0 => StreamEndPointSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => StreamEndPointSkeleton::upcall_on(&self.0, self, 1, call),
                 2 => {
-                    let mut input = call.arguments()?;
-                    let the_ep: Option<StreamEndPointB> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_flows = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let the_ep: Option<StreamEndPointB> = rt::decode(input)?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let the_flows = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match StreamEndPointAServant::connect_leaf(
                         &self.0,
                         the_ep.as_ref(),
@@ -3599,161 +3503,156 @@ pub mod av_streams {
                     }
                 }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        &self.0,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            &self.0,
+                            &nproperties,
+                        ),
+                    )
                 }
                 4 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            &self.0,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 5 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                8 => StreamEndPointSkeleton::upcall_on(&self.0, self, 7, call),
-                9 => StreamEndPointSkeleton::upcall_on(&self.0, self, 8, call),
                 10 => {
-                    let mut input = call.arguments()?;
-                    let the_ep: Option<StreamEndPointB> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamEndPointAServant::disconnect_leaf(
-                        &self.0,
-                        the_ep.as_ref(),
-                        &the_spec,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let the_ep: Option<StreamEndPointB> = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamEndPointAServant::disconnect_leaf(
+                            &self.0,
+                            the_ep.as_ref(),
+                            &the_spec,
+                        ),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
-                13 => StreamEndPointSkeleton::upcall_on(&self.0, self, 11, call),
                 14 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 17 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                18 => StreamEndPointSkeleton::upcall_on(&self.0, self, 16, call),
                 19 => {
-                    let mut input = call.arguments()?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let mut the_spec: FlowSpec = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let mut the_spec: FlowSpec = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match StreamEndPointAServant::multiconnect(
                         &self.0,
                         &mut the_qos,
@@ -3769,15 +3668,14 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                20 => StreamEndPointSkeleton::upcall_on(&self.0, self, 17, call),
-                21 => StreamEndPointSkeleton::upcall_on(&self.0, self, 18, call),
-                22 => StreamEndPointSkeleton::upcall_on(&self.0, self, 19, call),
-                23 => StreamEndPointSkeleton::upcall_on(&self.0, self, 20, call),
-                24 => StreamEndPointSkeleton::upcall_on(&self.0, self, 21, call),
-                25 => StreamEndPointSkeleton::upcall_on(&self.0, self, 22, call),
-                26 => StreamEndPointSkeleton::upcall_on(&self.0, self, 23, call),
-                27 => StreamEndPointSkeleton::upcall_on(&self.0, self, 24, call),
-                28 => StreamEndPointSkeleton::upcall_on(&self.0, self, 25, call),
+                0..=1 | 8..=9 | 13 | 18 | 20..=28 => {
+                    StreamEndPointSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 _ => call.implicit(self),
             }
         }
@@ -3850,7 +3748,6 @@ pub mod av_streams {
 
     impl<S: StreamEndPointBServant + ?Sized> StreamEndPointBServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn multiconnect(
             &self,
             the_qos: &mut StreamQoS,
@@ -3861,7 +3758,6 @@ pub mod av_streams {
     }
 
     /// Dispatches requests for `AVStreams::StreamEndPoint_B` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StreamEndPointBSkeleton<S>(pub S);
 
     impl<S> StreamEndPointBSkeleton<S> {
@@ -3930,150 +3826,149 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 0, 0, 0, 0, 0, 7, 8, 0, 0, 11, 0, 0, 0, 0, 16, 0, 17, 18, 19, 20,
+                21, 22, 23, 24, 25,
+            ];
             match operation {
-                0 => StreamEndPointSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => StreamEndPointSkeleton::upcall_on(&self.0, self, 1, call),
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        &self.0,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            &self.0,
+                            &nproperties,
+                        ),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            &self.0,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 4 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                7 => StreamEndPointSkeleton::upcall_on(&self.0, self, 7, call),
-                8 => StreamEndPointSkeleton::upcall_on(&self.0, self, 8, call),
                 9 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
-                11 => StreamEndPointSkeleton::upcall_on(&self.0, self, 11, call),
                 12 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 14 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                16 => StreamEndPointSkeleton::upcall_on(&self.0, self, 16, call),
                 17 => {
-                    let mut input = call.arguments()?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let mut the_spec: FlowSpec = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let mut the_spec: FlowSpec = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match StreamEndPointBServant::multiconnect(
                         &self.0,
                         &mut the_qos,
@@ -4089,15 +3984,14 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                18 => StreamEndPointSkeleton::upcall_on(&self.0, self, 17, call),
-                19 => StreamEndPointSkeleton::upcall_on(&self.0, self, 18, call),
-                20 => StreamEndPointSkeleton::upcall_on(&self.0, self, 19, call),
-                21 => StreamEndPointSkeleton::upcall_on(&self.0, self, 20, call),
-                22 => StreamEndPointSkeleton::upcall_on(&self.0, self, 21, call),
-                23 => StreamEndPointSkeleton::upcall_on(&self.0, self, 22, call),
-                24 => StreamEndPointSkeleton::upcall_on(&self.0, self, 23, call),
-                25 => StreamEndPointSkeleton::upcall_on(&self.0, self, 24, call),
-                26 => StreamEndPointSkeleton::upcall_on(&self.0, self, 25, call),
+                0..=1 | 7..=8 | 11 | 16 | 18..=26 => {
+                    StreamEndPointSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 _ => call.implicit(self),
             }
         }
@@ -4250,7 +4144,6 @@ pub mod av_streams {
     }
 
     impl<S: StreamCtrlServant + ?Sized> StreamCtrlServant for ::std::sync::Arc<S> {
-        #[inline]
         fn bind_devs(
             &self,
             a_party: Option<&MmDevice>,
@@ -4261,7 +4154,6 @@ pub mod av_streams {
             S::bind_devs(self, a_party, b_party, the_qos, the_flows)
         }
 
-        #[inline]
         fn bind(
             &self,
             a_party: Option<&StreamEndPointA>,
@@ -4272,7 +4164,6 @@ pub mod av_streams {
             S::bind(self, a_party, b_party, the_qos, the_flows)
         }
 
-        #[inline]
         fn unbind_dev(
             &self,
             dev: Option<&MmDevice>,
@@ -4281,7 +4172,6 @@ pub mod av_streams {
             S::unbind_dev(self, dev, the_spec)
         }
 
-        #[inline]
         fn unbind_party(
             &self,
             the_ep: Option<&StreamEndPoint>,
@@ -4290,12 +4180,10 @@ pub mod av_streams {
             S::unbind_party(self, the_ep, the_spec)
         }
 
-        #[inline]
         fn unbind(&self) -> Result<(), stream_ctrl::UnbindError> {
             S::unbind(self)
         }
 
-        #[inline]
         fn get_related_vdev(
             &self,
             adev: Option<&MmDevice>,
@@ -4308,7 +4196,6 @@ pub mod av_streams {
     }
 
     /// Dispatches requests for `AVStreams::StreamCtrl` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StreamCtrlSkeleton<S>(pub S);
 
     impl<S> StreamCtrlSkeleton<S> {
@@ -4375,19 +4262,19 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 8, 0, 0, 0, 0, 0, 13, 14, 15, 16, 17, 18,
+                0, 0, 0,
+            ];
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let a_party: Option<StreamEndPointA> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let b_party: Option<StreamEndPointB> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_flows = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let a_party: Option<StreamEndPointA> = rt::decode(input)?;
+                    let b_party: Option<StreamEndPointB> = rt::decode(input)?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let the_flows = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match StreamCtrlServant::bind(
                         &self.0,
                         a_party.as_ref(),
@@ -4405,12 +4292,12 @@ pub mod av_streams {
                     }
                 }
                 1 => {
-                    let mut input = call.arguments()?;
-                    let a_party: Option<MmDevice> = rt::Decode::decode(&mut input)?;
-                    let b_party: Option<MmDevice> = rt::Decode::decode(&mut input)?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_flows = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let a_party: Option<MmDevice> = rt::decode(input)?;
+                    let b_party: Option<MmDevice> = rt::decode(input)?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let the_flows = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match StreamCtrlServant::bind_devs(
                         &self.0,
                         a_party.as_ref(),
@@ -4428,191 +4315,178 @@ pub mod av_streams {
                     }
                 }
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        &self.0,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            &self.0,
+                            &nproperties,
+                        ),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            &self.0,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 4 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                7 => BasicStreamCtrlSkeleton::upcall_on(&self.0, self, 5, call),
                 8 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
-                10 => BasicStreamCtrlSkeleton::upcall_on(&self.0, self, 8, call),
                 11 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 14 => {
-                    let mut input = call.arguments()?;
-                    let adev: Option<MmDevice> = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamCtrlServant::get_related_vdev(&self.0, adev.as_ref()) {
-                        Ok((result, sep)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&sep, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let adev: Option<MmDevice> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamCtrlServant::get_related_vdev(&self.0, adev.as_ref()),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                16 => BasicStreamCtrlSkeleton::upcall_on(&self.0, self, 13, call),
-                17 => BasicStreamCtrlSkeleton::upcall_on(&self.0, self, 14, call),
-                18 => BasicStreamCtrlSkeleton::upcall_on(&self.0, self, 15, call),
-                19 => BasicStreamCtrlSkeleton::upcall_on(&self.0, self, 16, call),
-                20 => BasicStreamCtrlSkeleton::upcall_on(&self.0, self, 17, call),
-                21 => BasicStreamCtrlSkeleton::upcall_on(&self.0, self, 18, call),
-                22 => {
-                    match StreamCtrlServant::unbind(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                22 => rt::answer(call, StreamCtrlServant::unbind(&self.0)),
                 23 => {
-                    let mut input = call.arguments()?;
-                    let dev: Option<MmDevice> = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamCtrlServant::unbind_dev(
-                        &self.0,
-                        dev.as_ref(),
-                        &the_spec,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let dev: Option<MmDevice> = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamCtrlServant::unbind_dev(&self.0, dev.as_ref(), &the_spec),
+                    )
                 }
                 24 => {
-                    let mut input = call.arguments()?;
-                    let the_ep: Option<StreamEndPoint> = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StreamCtrlServant::unbind_party(
+                    let input = &mut call.arguments()?;
+                    let the_ep: Option<StreamEndPoint> = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StreamCtrlServant::unbind_party(
+                            &self.0,
+                            the_ep.as_ref(),
+                            &the_spec,
+                        ),
+                    )
+                }
+                7 | 10 | 16..=21 => {
+                    BasicStreamCtrlSkeleton::upcall_on(
                         &self.0,
-                        the_ep.as_ref(),
-                        &the_spec,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -4856,7 +4730,6 @@ pub mod av_streams {
     }
 
     impl<S: MCastConfigIfServant + ?Sized> MCastConfigIfServant for ::std::sync::Arc<S> {
-        #[inline]
         fn set_peer(
             &self,
             peer: Option<&rt::ObjectRef>,
@@ -4866,7 +4739,6 @@ pub mod av_streams {
             S::set_peer(self, peer, the_qos, the_spec)
         }
 
-        #[inline]
         fn configure(
             &self,
             a_configuration: &crate::cos_property_service::Property,
@@ -4874,7 +4746,6 @@ pub mod av_streams {
             S::configure(self, a_configuration)
         }
 
-        #[inline]
         fn set_initial_configuration(
             &self,
             initial: &[crate::cos_property_service::Property],
@@ -4882,7 +4753,6 @@ pub mod av_streams {
             S::set_initial_configuration(self, initial)
         }
 
-        #[inline]
         fn set_format(
             &self,
             flow_name: &str,
@@ -4891,7 +4761,6 @@ pub mod av_streams {
             S::set_format(self, flow_name, format_name)
         }
 
-        #[inline]
         fn set_dev_params(
             &self,
             flow_name: &str,
@@ -4902,7 +4771,6 @@ pub mod av_streams {
     }
 
     /// Dispatches requests for `AVStreams::MCastConfigIf` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct MCastConfigIfSkeleton<S>(pub S);
 
     impl<S> MCastConfigIfSkeleton<S> {
@@ -4956,193 +4824,201 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let a_configuration: crate::cos_property_service::Property = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let a_configuration: crate::cos_property_service::Property = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    MCastConfigIfServant::configure(&self.0, &a_configuration)?;
-                    call.reply(|_out| Ok(()))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MCastConfigIfServant::configure(&self.0, &a_configuration),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        &self.0,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            &self.0,
+                            &nproperties,
+                        ),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            &self.0,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 3 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 4 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 8 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let flow_name = input.str()?;
                     let new_params = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match MCastConfigIfServant::set_dev_params(
-                        &self.0,
-                        &flow_name,
-                        &new_params,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MCastConfigIfServant::set_dev_params(
+                            &self.0,
+                            &flow_name,
+                            &new_params,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let flow_name = input.str()?;
                     let format_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match MCastConfigIfServant::set_format(
-                        &self.0,
-                        &flow_name,
-                        &format_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MCastConfigIfServant::set_format(
+                            &self.0,
+                            &flow_name,
+                            &format_name,
+                        ),
+                    )
                 }
                 14 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let initial = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    MCastConfigIfServant::set_initial_configuration(&self.0, &initial)?;
-                    call.reply(|_out| Ok(()))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MCastConfigIfServant::set_initial_configuration(
+                            &self.0,
+                            &initial,
+                        ),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
-                    let peer: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
-                    let mut the_qos: StreamQoS = rt::Decode::decode(&mut input)?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let peer: Option<rt::ObjectRef> = rt::decode(input)?;
+                    let mut the_qos: StreamQoS = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
                     match MCastConfigIfServant::set_peer(
                         &self.0,
                         peer.as_ref(),
@@ -5191,87 +5067,87 @@ pub mod av_streams {
         pub type SetDevParamsError = super::PropertyExceptionOrStreamOpFailedError;
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct ProtocolNotSupported {}
-    rt::ordered! { ProtocolNotSupported }
+    rt::equal! { ProtocolNotSupported }
     rt::exception! {
         #[inline] members ProtocolNotSupported, "IDL:omg.org/AVStreams/protocolNotSupported:1.0",
         "protocolNotSupported"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct FormatNotSupported {}
-    rt::ordered! { FormatNotSupported }
+    rt::equal! { FormatNotSupported }
     rt::exception! {
         #[inline] members FormatNotSupported, "IDL:omg.org/AVStreams/formatNotSupported:1.0",
         "formatNotSupported"
     }
 
     /// The formats of the two flow end points have no common one.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct FormatMismatch {}
-    rt::ordered! { FormatMismatch }
+    rt::equal! { FormatMismatch }
     rt::exception! {
         #[inline] members FormatMismatch, "IDL:omg.org/AVStreams/formatMismatch:1.0", "formatMismatch"
     }
 
     /// The flow end points cannot be connected: both produce, both consume, or they have no common protocol.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct FepMismatch {}
-    rt::ordered! { FepMismatch }
+    rt::equal! { FepMismatch }
     rt::exception! { #[inline] members FepMismatch, "IDL:omg.org/AVStreams/FEPMismatch:1.0", "FEPMismatch" }
 
     /// The flow end point has a connection.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct AlreadyConnected {}
-    rt::ordered! { AlreadyConnected }
+    rt::equal! { AlreadyConnected }
     rt::exception! {
         #[inline] members AlreadyConnected, "IDL:omg.org/AVStreams/alreadyConnected:1.0", "alreadyConnected"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidSettings {
         pub settings: String,
     }
-    rt::ordered! { InvalidSettings, settings }
+    rt::equal! { InvalidSettings }
     rt::exception! {
         #[inline] text InvalidSettings, "IDL:omg.org/AVStreams/invalidSettings:1.0", "invalidSettings",
         settings: String as "settings"
     }
 
     /// The flow end point has no connection.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NotConnected {}
-    rt::ordered! { NotConnected }
+    rt::equal! { NotConnected }
     rt::exception! {
         #[inline] members NotConnected, "IDL:omg.org/AVStreams/notConnected:1.0", "notConnected"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct DeviceQosMismatch {}
-    rt::ordered! { DeviceQosMismatch }
+    rt::equal! { DeviceQosMismatch }
     rt::exception! {
         #[inline] members DeviceQosMismatch, "IDL:omg.org/AVStreams/deviceQosMismatch:1.0",
         "deviceQosMismatch"
     }
 
     /// The producer could not connect.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct FailedToConnect {
         pub reason: String,
     }
-    rt::ordered! { FailedToConnect, reason }
+    rt::equal! { FailedToConnect }
     rt::exception! {
         #[inline] text FailedToConnect, "IDL:omg.org/AVStreams/failedToConnect:1.0", "failedToConnect",
         reason: String as "reason"
     }
 
     /// The consumer could not listen.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct FailedToListen {
         pub reason: String,
     }
-    rt::ordered! { FailedToListen, reason }
+    rt::equal! { FailedToListen }
     rt::exception! {
         #[inline] text FailedToListen, "IDL:omg.org/AVStreams/failedToListen:1.0", "failedToListen",
         reason: String as "reason"
@@ -5342,7 +5218,6 @@ pub mod av_streams {
     }
 
     impl<S: FlowProducerServant + ?Sized> FlowProducerServant for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_mcast(
             &self,
             the_qos: &mut QoS,
@@ -5352,7 +5227,6 @@ pub mod av_streams {
             S::connect_mcast(self, the_qos, address, use_flow_protocol)
         }
 
-        #[inline]
         fn get_rev_channel(
             &self,
             pcol_name: &str,
@@ -5360,19 +5234,16 @@ pub mod av_streams {
             S::get_rev_channel(self, pcol_name)
         }
 
-        #[inline]
         fn set_key(&self, the_key: &[u8]) -> Result<(), rt::SystemException> {
             S::set_key(self, the_key)
         }
 
-        #[inline]
         fn set_source_id(&self, source_id: i32) -> Result<(), rt::SystemException> {
             S::set_source_id(self, source_id)
         }
     }
 
     /// Dispatches requests for `AVStreams::FlowProducer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct FlowProducerSkeleton<S>(pub S);
 
     impl<S> FlowProducerSkeleton<S> {
@@ -5448,18 +5319,18 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 2, 3, 0, 4, 0, 0, 0, 0, 0, 10, 0, 0, 13, 0, 0, 0, 0, 17, 18, 0, 20,
+                21, 22, 23, 0, 24, 25, 0, 26, 27, 28, 29,
+            ];
             match operation {
-                0 => FlowEndPointSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => FlowEndPointSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => FlowEndPointSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => FlowEndPointSkeleton::upcall_on(&self.0, self, 3, call),
                 4 => {
-                    let mut input = call.arguments()?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
+                    let input = &mut call.arguments()?;
+                    let mut the_qos: QoS = rt::decode(input)?;
                     let address = input.str()?;
                     let use_flow_protocol = input.str()?;
-                    rt::end_arguments(&input);
+                    rt::end_arguments(input);
                     match FlowProducerServant::connect_mcast(
                         &self.0,
                         &mut the_qos,
@@ -5476,176 +5347,170 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                5 => FlowEndPointSkeleton::upcall_on(&self.0, self, 4, call),
                 6 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        &self.0,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            &self.0,
+                            &nproperties,
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            &self.0,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 8 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                11 => FlowEndPointSkeleton::upcall_on(&self.0, self, 10, call),
                 12 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
-                14 => FlowEndPointSkeleton::upcall_on(&self.0, self, 13, call),
                 15 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 17 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 18 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let pcol_name = input.str()?;
-                    rt::end_arguments(&input);
-                    let result = FlowProducerServant::get_rev_channel(
-                        &self.0,
-                        &pcol_name,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FlowProducerServant::get_rev_channel(&self.0, &pcol_name),
+                    )
                 }
-                19 => FlowEndPointSkeleton::upcall_on(&self.0, self, 17, call),
-                20 => FlowEndPointSkeleton::upcall_on(&self.0, self, 18, call),
                 21 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                22 => FlowEndPointSkeleton::upcall_on(&self.0, self, 20, call),
-                23 => FlowEndPointSkeleton::upcall_on(&self.0, self, 21, call),
-                24 => FlowEndPointSkeleton::upcall_on(&self.0, self, 22, call),
-                25 => FlowEndPointSkeleton::upcall_on(&self.0, self, 23, call),
                 26 => {
-                    let mut input = call.arguments()?;
-                    let the_key = <u8 as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    FlowProducerServant::set_key(&self.0, &the_key)?;
-                    call.reply(|_out| Ok(()))
+                    let input = &mut call.arguments()?;
+                    let the_key = <u8 as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, FlowProducerServant::set_key(&self.0, &the_key))
                 }
-                27 => FlowEndPointSkeleton::upcall_on(&self.0, self, 24, call),
-                28 => FlowEndPointSkeleton::upcall_on(&self.0, self, 25, call),
                 29 => {
-                    let mut input = call.arguments()?;
-                    let source_id: i32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    FlowProducerServant::set_source_id(&self.0, source_id)?;
-                    call.reply(|_out| Ok(()))
+                    let input = &mut call.arguments()?;
+                    let source_id: i32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FlowProducerServant::set_source_id(&self.0, source_id),
+                    )
                 }
-                30 => FlowEndPointSkeleton::upcall_on(&self.0, self, 26, call),
-                31 => FlowEndPointSkeleton::upcall_on(&self.0, self, 27, call),
-                32 => FlowEndPointSkeleton::upcall_on(&self.0, self, 28, call),
-                33 => FlowEndPointSkeleton::upcall_on(&self.0, self, 29, call),
+                0..=3 | 5 | 11 | 14 | 19..=20 | 22..=25 | 27..=28 | 30..=33 => {
+                    FlowEndPointSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 _ => call.implicit(self),
             }
         }
@@ -5690,7 +5555,6 @@ pub mod av_streams {
     impl<S: FlowConsumerServant + ?Sized> FlowConsumerServant for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `AVStreams::FlowConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct FlowConsumerSkeleton<S>(pub S);
 
     impl<S> FlowConsumerSkeleton<S> {
@@ -5761,158 +5625,152 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 10, 0, 0, 13, 0, 0, 0, 17, 18, 0, 20, 21,
+                22, 23, 24, 25, 26, 27, 28, 29,
+            ];
             match operation {
-                0 => FlowEndPointSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => FlowEndPointSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => FlowEndPointSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => FlowEndPointSkeleton::upcall_on(&self.0, self, 3, call),
-                4 => FlowEndPointSkeleton::upcall_on(&self.0, self, 4, call),
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        &self.0,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            &self.0,
+                            &nproperties,
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            &self.0,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 7 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                10 => FlowEndPointSkeleton::upcall_on(&self.0, self, 10, call),
                 11 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
-                13 => FlowEndPointSkeleton::upcall_on(&self.0, self, 13, call),
                 14 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                17 => FlowEndPointSkeleton::upcall_on(&self.0, self, 17, call),
-                18 => FlowEndPointSkeleton::upcall_on(&self.0, self, 18, call),
                 19 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                20 => FlowEndPointSkeleton::upcall_on(&self.0, self, 20, call),
-                21 => FlowEndPointSkeleton::upcall_on(&self.0, self, 21, call),
-                22 => FlowEndPointSkeleton::upcall_on(&self.0, self, 22, call),
-                23 => FlowEndPointSkeleton::upcall_on(&self.0, self, 23, call),
-                24 => FlowEndPointSkeleton::upcall_on(&self.0, self, 24, call),
-                25 => FlowEndPointSkeleton::upcall_on(&self.0, self, 25, call),
-                26 => FlowEndPointSkeleton::upcall_on(&self.0, self, 26, call),
-                27 => FlowEndPointSkeleton::upcall_on(&self.0, self, 27, call),
-                28 => FlowEndPointSkeleton::upcall_on(&self.0, self, 28, call),
-                29 => FlowEndPointSkeleton::upcall_on(&self.0, self, 29, call),
+                0..=4 | 10 | 13 | 17..=18 | 20..=29 => {
+                    FlowEndPointSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 _ => call.implicit(self),
             }
         }
@@ -6304,37 +6162,30 @@ pub mod av_streams {
     }
 
     impl<S: FlowEndPointServant + ?Sized> FlowEndPointServant for ::std::sync::Arc<S> {
-        #[inline]
         fn lock(&self) -> Result<bool, rt::SystemException> {
             S::lock(self)
         }
 
-        #[inline]
         fn unlock(&self) -> Result<(), rt::SystemException> {
             S::unlock(self)
         }
 
-        #[inline]
         fn stop(&self) -> Result<(), rt::SystemException> {
             S::stop(self)
         }
 
-        #[inline]
         fn start(&self) -> Result<(), rt::SystemException> {
             S::start(self)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
 
-        #[inline]
         fn related_sep(&self) -> Result<Option<StreamEndPoint>, rt::SystemException> {
             S::related_sep(self)
         }
 
-        #[inline]
         fn set_related_sep(
             &self,
             value: Option<&StreamEndPoint>,
@@ -6342,14 +6193,12 @@ pub mod av_streams {
             S::set_related_sep(self, value)
         }
 
-        #[inline]
         fn related_flow_connection(
             &self,
         ) -> Result<Option<FlowConnection>, rt::SystemException> {
             S::related_flow_connection(self)
         }
 
-        #[inline]
         fn set_related_flow_connection(
             &self,
             value: Option<&FlowConnection>,
@@ -6357,14 +6206,12 @@ pub mod av_streams {
             S::set_related_flow_connection(self, value)
         }
 
-        #[inline]
         fn get_connected_fep(
             &self,
         ) -> Result<Option<FlowEndPoint>, flow_end_point::GetConnectedFepError> {
             S::get_connected_fep(self)
         }
 
-        #[inline]
         fn use_flow_protocol(
             &self,
             fp_name: &str,
@@ -6373,7 +6220,6 @@ pub mod av_streams {
             S::use_flow_protocol(self, fp_name, fp_settings)
         }
 
-        #[inline]
         fn set_format(
             &self,
             format: &str,
@@ -6381,7 +6227,6 @@ pub mod av_streams {
             S::set_format(self, format)
         }
 
-        #[inline]
         fn set_dev_params(
             &self,
             new_settings: &[crate::cos_property_service::Property],
@@ -6389,7 +6234,6 @@ pub mod av_streams {
             S::set_dev_params(self, new_settings)
         }
 
-        #[inline]
         fn set_protocol_restriction(
             &self,
             the_spec: &[String],
@@ -6397,7 +6241,6 @@ pub mod av_streams {
             S::set_protocol_restriction(self, the_spec)
         }
 
-        #[inline]
         fn is_fep_compatible(
             &self,
             fep: Option<&FlowEndPoint>,
@@ -6405,7 +6248,6 @@ pub mod av_streams {
             S::is_fep_compatible(self, fep)
         }
 
-        #[inline]
         fn set_peer(
             &self,
             the_fc: Option<&FlowConnection>,
@@ -6415,7 +6257,6 @@ pub mod av_streams {
             S::set_peer(self, the_fc, the_peer_fep, the_qos)
         }
 
-        #[inline]
         fn set_mcast_peer(
             &self,
             the_fc: Option<&FlowConnection>,
@@ -6425,7 +6266,6 @@ pub mod av_streams {
             S::set_mcast_peer(self, the_fc, a_mcastconfigif, the_qos)
         }
 
-        #[inline]
         fn connect_to_peer(
             &self,
             the_qos: &mut QoS,
@@ -6435,7 +6275,6 @@ pub mod av_streams {
             S::connect_to_peer(self, the_qos, address, use_flow_protocol)
         }
 
-        #[inline]
         fn go_to_listen(
             &self,
             the_qos: &mut QoS,
@@ -6448,7 +6287,6 @@ pub mod av_streams {
     }
 
     /// Dispatches requests for `AVStreams::FlowEndPoint` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct FlowEndPointSkeleton<S>(pub S);
 
     impl<S> FlowEndPointSkeleton<S> {
@@ -6465,39 +6303,42 @@ pub mod av_streams {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = FlowEndPointServant::related_flow_connection(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        FlowEndPointServant::related_flow_connection(servant),
+                    )
                 }
-                1 => {
-                    let result = FlowEndPointServant::related_sep(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                1 => rt::answer(call, FlowEndPointServant::related_sep(servant)),
                 2 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<FlowConnection> = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    FlowEndPointServant::set_related_flow_connection(
-                        servant,
-                        value.as_ref(),
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    let input = &mut call.arguments()?;
+                    let value: Option<FlowConnection> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FlowEndPointServant::set_related_flow_connection(
+                            servant,
+                            value.as_ref(),
+                        ),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<StreamEndPoint> = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    FlowEndPointServant::set_related_sep(servant, value.as_ref())?;
-                    call.reply(|_out| Ok(()))
+                    let input = &mut call.arguments()?;
+                    let value: Option<StreamEndPoint> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FlowEndPointServant::set_related_sep(servant, value.as_ref()),
+                    )
                 }
                 4 => {
-                    let mut input = call.arguments()?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
+                    let input = &mut call.arguments()?;
+                    let mut the_qos: QoS = rt::decode(input)?;
                     let address = input.str()?;
                     let use_flow_protocol = input.str()?;
-                    rt::end_arguments(&input);
+                    rt::end_arguments(input);
                     match FlowEndPointServant::connect_to_peer(
                         servant,
                         &mut the_qos,
@@ -6514,141 +6355,134 @@ pub mod av_streams {
                     }
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        servant,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            &nproperties,
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        servant,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 7 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        servant,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            servant,
+                        ),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        servant,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            &property_names,
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        servant,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            &property_name,
+                        ),
+                    )
                 }
-                10 => {
-                    FlowEndPointServant::destroy(servant)?;
-                    call.reply(|_out| Ok(()))
-                }
+                10 => rt::answer(call, FlowEndPointServant::destroy(servant)),
                 11 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        servant,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            how_many,
+                        ),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        servant,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            how_many,
+                        ),
+                    )
                 }
-                13 => {
-                    match FlowEndPointServant::get_connected_fep(servant) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                13 => rt::answer(call, FlowEndPointServant::get_connected_fep(servant)),
                 14 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        servant,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            servant,
+                        ),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        servant,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            &property_names,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        servant,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            &property_name,
+                        ),
+                    )
                 }
                 17 => {
-                    let mut input = call.arguments()?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
-                    let is_mcast: bool = rt::Decode::decode(&mut input)?;
-                    let peer: Option<FlowEndPoint> = rt::Decode::decode(&mut input)?;
-                    let mut flow_protocol: String = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    let is_mcast: bool = rt::decode(input)?;
+                    let peer: Option<FlowEndPoint> = rt::decode(input)?;
+                    let mut flow_protocol: String = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FlowEndPointServant::go_to_listen(
                         servant,
                         &mut the_qos,
@@ -6667,38 +6501,33 @@ pub mod av_streams {
                     }
                 }
                 18 => {
-                    let mut input = call.arguments()?;
-                    let fep: Option<FlowEndPoint> = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FlowEndPointServant::is_fep_compatible(servant, fep.as_ref()) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let fep: Option<FlowEndPoint> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FlowEndPointServant::is_fep_compatible(servant, fep.as_ref()),
+                    )
                 }
                 19 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        servant,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            &property_name,
+                        ),
+                    )
                 }
-                20 => {
-                    let result = FlowEndPointServant::lock(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                20 => rt::answer(call, FlowEndPointServant::lock(servant)),
                 21 => {
-                    let mut input = call.arguments()?;
-                    let the_fc: Option<FlowConnection> = rt::Decode::decode(&mut input)?;
-                    let a_mcastconfigif: Option<MCastConfigIf> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let the_fc: Option<FlowConnection> = rt::decode(input)?;
+                    let a_mcastconfigif: Option<MCastConfigIf> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FlowEndPointServant::set_mcast_peer(
                         servant,
                         the_fc.as_ref(),
@@ -6715,33 +6544,28 @@ pub mod av_streams {
                     }
                 }
                 22 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let new_settings = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match FlowEndPointServant::set_dev_params(servant, &new_settings) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FlowEndPointServant::set_dev_params(servant, &new_settings),
+                    )
                 }
                 23 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let format = input.str()?;
-                    rt::end_arguments(&input);
-                    match FlowEndPointServant::set_format(servant, &format) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, FlowEndPointServant::set_format(servant, &format))
                 }
                 24 => {
-                    let mut input = call.arguments()?;
-                    let the_fc: Option<FlowConnection> = rt::Decode::decode(&mut input)?;
-                    let the_peer_fep: Option<FlowEndPoint> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let the_fc: Option<FlowConnection> = rt::decode(input)?;
+                    let the_peer_fep: Option<FlowEndPoint> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FlowEndPointServant::set_peer(
                         servant,
                         the_fc.as_ref(),
@@ -6758,42 +6582,30 @@ pub mod av_streams {
                     }
                 }
                 25 => {
-                    let mut input = call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FlowEndPointServant::set_protocol_restriction(
-                        servant,
-                        &the_spec,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FlowEndPointServant::set_protocol_restriction(servant, &the_spec),
+                    )
                 }
-                26 => {
-                    FlowEndPointServant::start(servant)?;
-                    call.reply(|_out| Ok(()))
-                }
-                27 => {
-                    FlowEndPointServant::stop(servant)?;
-                    call.reply(|_out| Ok(()))
-                }
-                28 => {
-                    FlowEndPointServant::unlock(servant)?;
-                    call.reply(|_out| Ok(()))
-                }
+                26 => rt::answer(call, FlowEndPointServant::start(servant)),
+                27 => rt::answer(call, FlowEndPointServant::stop(servant)),
+                28 => rt::answer(call, FlowEndPointServant::unlock(servant)),
                 29 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let fp_name = input.str()?;
-                    let fp_settings: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FlowEndPointServant::use_flow_protocol(
-                        servant,
-                        &fp_name,
-                        &fp_settings,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let fp_settings: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FlowEndPointServant::use_flow_protocol(
+                            servant,
+                            &fp_name,
+                            &fp_settings,
+                        ),
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -6857,11 +6669,7 @@ pub mod av_streams {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -7208,7 +7016,6 @@ pub mod av_streams {
     }
 
     impl<S: FDevServant + ?Sized> FDevServant for ::std::sync::Arc<S> {
-        #[inline]
         fn create_producer(
             &self,
             the_requester: Option<&FlowConnection>,
@@ -7218,7 +7025,6 @@ pub mod av_streams {
             S::create_producer(self, the_requester, the_qos, named_fdev)
         }
 
-        #[inline]
         fn create_consumer(
             &self,
             the_requester: Option<&FlowConnection>,
@@ -7228,7 +7034,6 @@ pub mod av_streams {
             S::create_consumer(self, the_requester, the_qos, named_fdev)
         }
 
-        #[inline]
         fn bind(
             &self,
             peer_device: Option<&FDev>,
@@ -7237,7 +7042,6 @@ pub mod av_streams {
             S::bind(self, peer_device, the_qos)
         }
 
-        #[inline]
         fn bind_mcast(
             &self,
             first_peer: Option<&FDev>,
@@ -7246,7 +7050,6 @@ pub mod av_streams {
             S::bind_mcast(self, first_peer, the_qos)
         }
 
-        #[inline]
         fn destroy(
             &self,
             the_ep: Option<&FlowEndPoint>,
@@ -7257,7 +7060,6 @@ pub mod av_streams {
     }
 
     /// Dispatches requests for `AVStreams::FDev` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct FDevSkeleton<S>(pub S);
 
     impl<S> FDevSkeleton<S> {
@@ -7311,13 +7113,13 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let peer_device: Option<FDev> = rt::Decode::decode(&mut input)?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let peer_device: Option<FDev> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FDevServant::bind(
                         &self.0,
                         peer_device.as_ref(),
@@ -7334,10 +7136,10 @@ pub mod av_streams {
                     }
                 }
                 1 => {
-                    let mut input = call.arguments()?;
-                    let first_peer: Option<FDev> = rt::Decode::decode(&mut input)?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let first_peer: Option<FDev> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FDevServant::bind_mcast(
                         &self.0,
                         first_peer.as_ref(),
@@ -7354,13 +7156,11 @@ pub mod av_streams {
                     }
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let the_requester: Option<FlowConnection> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
-                    let mut named_fdev: String = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let the_requester: Option<FlowConnection> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    let mut named_fdev: String = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FDevServant::create_consumer(
                         &self.0,
                         the_requester.as_ref(),
@@ -7379,13 +7179,11 @@ pub mod av_streams {
                     }
                 }
                 3 => {
-                    let mut input = call.arguments()?;
-                    let the_requester: Option<FlowConnection> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
-                    let mut named_fdev: String = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let the_requester: Option<FlowConnection> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    let mut named_fdev: String = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FDevServant::create_producer(
                         &self.0,
                         the_requester.as_ref(),
@@ -7404,145 +7202,146 @@ pub mod av_streams {
                     }
                 }
                 4 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        &self.0,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            &self.0,
+                            &nproperties,
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            &self.0,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 6 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
-                    let the_ep: Option<FlowEndPoint> = rt::Decode::decode(&mut input)?;
+                    let input = &mut call.arguments()?;
+                    let the_ep: Option<FlowEndPoint> = rt::decode(input)?;
                     let fdev_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match FDevServant::destroy(&self.0, the_ep.as_ref(), &fdev_name) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FDevServant::destroy(&self.0, the_ep.as_ref(), &fdev_name),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 12 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 14 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -7888,22 +7687,18 @@ pub mod av_streams {
 
     impl<S: FlowConnectionServant + ?Sized> FlowConnectionServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn stop(&self) -> Result<(), rt::SystemException> {
             S::stop(self)
         }
 
-        #[inline]
         fn start(&self) -> Result<(), rt::SystemException> {
             S::start(self)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
 
-        #[inline]
         fn modify_qo_s(
             &self,
             new_qos: &mut QoS,
@@ -7911,7 +7706,6 @@ pub mod av_streams {
             S::modify_qo_s(self, new_qos)
         }
 
-        #[inline]
         fn use_flow_protocol(
             &self,
             fp_name: &str,
@@ -7920,7 +7714,6 @@ pub mod av_streams {
             S::use_flow_protocol(self, fp_name, fp_settings)
         }
 
-        #[inline]
         fn push_event(
             &self,
             the_event: &StreamEvent,
@@ -7928,7 +7721,6 @@ pub mod av_streams {
             S::push_event(self, the_event)
         }
 
-        #[inline]
         fn connect_devs(
             &self,
             a_party: Option<&FDev>,
@@ -7938,7 +7730,6 @@ pub mod av_streams {
             S::connect_devs(self, a_party, b_party, the_qos)
         }
 
-        #[inline]
         fn connect(
             &self,
             flow_producer: Option<&FlowProducer>,
@@ -7948,12 +7739,10 @@ pub mod av_streams {
             S::connect(self, flow_producer, flow_consumer, the_qos)
         }
 
-        #[inline]
         fn disconnect(&self) -> Result<bool, rt::SystemException> {
             S::disconnect(self)
         }
 
-        #[inline]
         fn add_producer(
             &self,
             flow_producer: Option<&FlowProducer>,
@@ -7962,7 +7751,6 @@ pub mod av_streams {
             S::add_producer(self, flow_producer, the_qos)
         }
 
-        #[inline]
         fn add_consumer(
             &self,
             flow_consumer: Option<&FlowConsumer>,
@@ -7971,7 +7759,6 @@ pub mod av_streams {
             S::add_consumer(self, flow_consumer, the_qos)
         }
 
-        #[inline]
         fn drop(
             &self,
             target: Option<&FlowEndPoint>,
@@ -7981,7 +7768,6 @@ pub mod av_streams {
     }
 
     /// Dispatches requests for `AVStreams::FlowConnection` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct FlowConnectionSkeleton<S>(pub S);
 
     impl<S> FlowConnectionSkeleton<S> {
@@ -8045,15 +7831,13 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let flow_consumer: Option<FlowConsumer> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let flow_consumer: Option<FlowConsumer> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FlowConnectionServant::add_consumer(
                         &self.0,
                         flow_consumer.as_ref(),
@@ -8069,12 +7853,10 @@ pub mod av_streams {
                     }
                 }
                 1 => {
-                    let mut input = call.arguments()?;
-                    let flow_producer: Option<FlowProducer> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let flow_producer: Option<FlowProducer> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FlowConnectionServant::add_producer(
                         &self.0,
                         flow_producer.as_ref(),
@@ -8090,15 +7872,11 @@ pub mod av_streams {
                     }
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let flow_producer: Option<FlowProducer> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let flow_consumer: Option<FlowConsumer> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let flow_producer: Option<FlowProducer> = rt::decode(input)?;
+                    let flow_consumer: Option<FlowConsumer> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FlowConnectionServant::connect(
                         &self.0,
                         flow_producer.as_ref(),
@@ -8115,11 +7893,11 @@ pub mod av_streams {
                     }
                 }
                 3 => {
-                    let mut input = call.arguments()?;
-                    let a_party: Option<FDev> = rt::Decode::decode(&mut input)?;
-                    let b_party: Option<FDev> = rt::Decode::decode(&mut input)?;
-                    let mut the_qos: QoS = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let a_party: Option<FDev> = rt::decode(input)?;
+                    let b_party: Option<FDev> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FlowConnectionServant::connect_devs(
                         &self.0,
                         a_party.as_ref(),
@@ -8136,157 +7914,152 @@ pub mod av_streams {
                     }
                 }
                 4 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_properties(
-                        &self.0,
-                        &nproperties,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_properties(
+                            &self.0,
+                            &nproperties,
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::define_property(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::define_property(
+                            &self.0,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
                 6 => {
-                    let result = crate::cos_property_service::PropertySetServant::delete_all_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_properties(
-                        &self.0,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::delete_property(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_property(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
-                9 => {
-                    FlowConnectionServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
-                10 => {
-                    let result = FlowConnectionServant::disconnect(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                9 => rt::answer(call, FlowConnectionServant::destroy(&self.0)),
+                10 => rt::answer(call, FlowConnectionServant::disconnect(&self.0)),
                 11 => {
-                    let mut input = call.arguments()?;
-                    let target: Option<FlowEndPoint> = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FlowConnectionServant::drop(&self.0, target.as_ref()) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let target: Option<FlowEndPoint> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FlowConnectionServant::drop(&self.0, target.as_ref()),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = crate::cos_property_service::PropertySetServant::get_all_properties(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_properties(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = crate::cos_property_service::PropertySetServant::get_all_property_names(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            &self.0,
+                            how_many,
+                        ),
+                    )
                 }
                 14 => {
-                    let result = crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            &self.0,
+                        ),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = crate::cos_property_service::PropertySetServant::get_properties(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_properties(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::get_property_value(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_property_value(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 17 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_property_service::PropertySetServant::is_property_defined(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::is_property_defined(
+                            &self.0,
+                            &property_name,
+                        ),
+                    )
                 }
                 18 => {
-                    let mut input = call.arguments()?;
-                    let mut new_qos: QoS = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let mut new_qos: QoS = rt::decode(input)?;
+                    rt::end_arguments(input);
                     match FlowConnectionServant::modify_qo_s(&self.0, &mut new_qos) {
                         Ok(result) => {
                             call.reply(|out| {
@@ -8298,33 +8071,27 @@ pub mod av_streams {
                     }
                 }
                 19 => {
-                    let mut input = call.arguments()?;
-                    let the_event: StreamEvent = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
+                    let input = &mut call.arguments()?;
+                    let the_event: StreamEvent = rt::decode(input)?;
+                    rt::end_arguments(input);
                     FlowConnectionServant::push_event(&self.0, &the_event)?;
                     Ok(call.finish_oneway())
                 }
-                20 => {
-                    FlowConnectionServant::start(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
-                21 => {
-                    FlowConnectionServant::stop(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
+                20 => rt::answer(call, FlowConnectionServant::start(&self.0)),
+                21 => rt::answer(call, FlowConnectionServant::stop(&self.0)),
                 22 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let fp_name = input.str()?;
-                    let fp_settings: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FlowConnectionServant::use_flow_protocol(
-                        &self.0,
-                        &fp_name,
-                        &fp_settings,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let fp_settings: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FlowConnectionServant::use_flow_protocol(
+                            &self.0,
+                            &fp_name,
+                            &fp_settings,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -8491,22 +8258,22 @@ pub mod av_streams {
     }
 
     /// The medium has no positions of this unit.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct PostionKeyNotSupported {
         pub key: PositionKey,
     }
-    rt::ordered! { PostionKeyNotSupported, key }
+    rt::equal! { PostionKeyNotSupported }
     rt::exception! {
         #[inline] members PostionKeyNotSupported, "IDL:omg.org/AVStreams/PostionKeyNotSupported:1.0",
         "PostionKeyNotSupported", key: PositionKey as "key"
     }
 
     /// The medium does not have this position.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidPosition {
         pub key: PositionKey,
     }
-    rt::ordered! { InvalidPosition, key }
+    rt::equal! { InvalidPosition }
     rt::exception! {
         #[inline] members InvalidPosition, "IDL:omg.org/AVStreams/InvalidPosition:1.0", "InvalidPosition",
         key: PositionKey as "key"
@@ -8602,7 +8369,6 @@ pub mod av_streams {
     }
 
     impl<S: MediaControlServant + ?Sized> MediaControlServant for ::std::sync::Arc<S> {
-        #[inline]
         fn get_media_position(
             &self,
             an_origin: PositionOrigin,
@@ -8611,7 +8377,6 @@ pub mod av_streams {
             S::get_media_position(self, an_origin, a_key)
         }
 
-        #[inline]
         fn set_media_position(
             &self,
             a_position: &Position,
@@ -8619,17 +8384,14 @@ pub mod av_streams {
             S::set_media_position(self, a_position)
         }
 
-        #[inline]
         fn start(&self, a_position: &Position) -> Result<(), media_control::StartError> {
             S::start(self, a_position)
         }
 
-        #[inline]
         fn pause(&self, a_position: &Position) -> Result<(), media_control::PauseError> {
             S::pause(self, a_position)
         }
 
-        #[inline]
         fn resume(
             &self,
             a_position: &Position,
@@ -8637,14 +8399,12 @@ pub mod av_streams {
             S::resume(self, a_position)
         }
 
-        #[inline]
         fn stop(&self, a_position: &Position) -> Result<(), media_control::StopError> {
             S::stop(self, a_position)
         }
     }
 
     /// Dispatches requests for `AVStreams::MediaControl` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct MediaControlSkeleton<S>(pub S);
 
     impl<S> MediaControlSkeleton<S> {
@@ -8687,66 +8447,54 @@ pub mod av_streams {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let an_origin: PositionOrigin = rt::Decode::decode(&mut input)?;
-                    let a_key: PositionKey = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match MediaControlServant::get_media_position(
-                        &self.0,
-                        an_origin,
-                        a_key,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let an_origin: PositionOrigin = rt::decode(input)?;
+                    let a_key: PositionKey = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MediaControlServant::get_media_position(
+                            &self.0,
+                            an_origin,
+                            a_key,
+                        ),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
-                    let a_position: Position = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match MediaControlServant::pause(&self.0, &a_position) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let a_position: Position = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, MediaControlServant::pause(&self.0, &a_position))
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let a_position: Position = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match MediaControlServant::resume(&self.0, &a_position) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let a_position: Position = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, MediaControlServant::resume(&self.0, &a_position))
                 }
                 3 => {
-                    let mut input = call.arguments()?;
-                    let a_position: Position = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match MediaControlServant::set_media_position(&self.0, &a_position) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let a_position: Position = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MediaControlServant::set_media_position(&self.0, &a_position),
+                    )
                 }
                 4 => {
-                    let mut input = call.arguments()?;
-                    let a_position: Position = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match MediaControlServant::start(&self.0, &a_position) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let a_position: Position = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, MediaControlServant::start(&self.0, &a_position))
                 }
                 5 => {
-                    let mut input = call.arguments()?;
-                    let a_position: Position = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match MediaControlServant::stop(&self.0, &a_position) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let a_position: Position = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, MediaControlServant::stop(&self.0, &a_position))
                 }
                 _ => call.implicit(self),
             }
@@ -8795,11 +8543,11 @@ pub mod av_streams {
     pub mod media_control {
         use crate::generated as rt;
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct PostionKeyNotSupported {
             pub key: super::PositionKey,
         }
-        rt::ordered! { PostionKeyNotSupported, key }
+        rt::equal! { PostionKeyNotSupported }
         rt::exception! {
             #[inline] members PostionKeyNotSupported,
             "IDL:omg.org/AVStreams/MediaControl/PostionKeyNotSupported:1.0", "PostionKeyNotSupported",

@@ -4,9 +4,9 @@
 pub mod cos_event_comm {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct Disconnected {}
-    rt::ordered! { Disconnected }
+    rt::equal! { Disconnected }
     rt::exception! {
         #[inline] members Disconnected, "IDL:omg.org/CosEventComm/Disconnected:1.0", "Disconnected"
     }
@@ -53,19 +53,16 @@ pub mod cos_event_comm {
     }
 
     impl<S: PushConsumerServant + ?Sized> PushConsumerServant for ::std::sync::Arc<S> {
-        #[inline]
         fn push(&self, data: &rt::Any) -> Result<(), push_consumer::PushError> {
             S::push(self, data)
         }
 
-        #[inline]
         fn disconnect_push_consumer(&self) -> Result<(), rt::SystemException> {
             S::disconnect_push_consumer(self)
         }
     }
 
     /// Dispatches requests for `CosEventComm::PushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PushConsumerSkeleton<S>(pub S);
 
     impl<S> PushConsumerSkeleton<S> {
@@ -82,20 +79,19 @@ pub mod cos_event_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    PushConsumerServant::disconnect_push_consumer(servant)?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        PushConsumerServant::disconnect_push_consumer(servant),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
-                    let data: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match PushConsumerServant::push(servant, &data) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let data: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, PushConsumerServant::push(servant, &data))
                 }
                 _ => call.implicit(skeleton),
             }
@@ -124,11 +120,7 @@ pub mod cos_event_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -177,14 +169,12 @@ pub mod cos_event_comm {
     }
 
     impl<S: PushSupplierServant + ?Sized> PushSupplierServant for ::std::sync::Arc<S> {
-        #[inline]
         fn disconnect_push_supplier(&self) -> Result<(), rt::SystemException> {
             S::disconnect_push_supplier(self)
         }
     }
 
     /// Dispatches requests for `CosEventComm::PushSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PushSupplierSkeleton<S>(pub S);
 
     impl<S> PushSupplierSkeleton<S> {
@@ -201,11 +191,13 @@ pub mod cos_event_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    PushSupplierServant::disconnect_push_supplier(servant)?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        PushSupplierServant::disconnect_push_supplier(servant),
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -234,11 +226,7 @@ pub mod cos_event_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -297,24 +285,20 @@ pub mod cos_event_comm {
     }
 
     impl<S: PullSupplierServant + ?Sized> PullSupplierServant for ::std::sync::Arc<S> {
-        #[inline]
         fn pull(&self) -> Result<rt::Any, pull_supplier::PullError> {
             S::pull(self)
         }
 
-        #[inline]
         fn try_pull(&self) -> Result<(rt::Any, bool), pull_supplier::TryPullError> {
             S::try_pull(self)
         }
 
-        #[inline]
         fn disconnect_pull_supplier(&self) -> Result<(), rt::SystemException> {
             S::disconnect_pull_supplier(self)
         }
     }
 
     /// Dispatches requests for `CosEventComm::PullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PullSupplierSkeleton<S>(pub S);
 
     impl<S> PullSupplierSkeleton<S> {
@@ -331,29 +315,16 @@ pub mod cos_event_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    PullSupplierServant::disconnect_pull_supplier(servant)?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        PullSupplierServant::disconnect_pull_supplier(servant),
+                    )
                 }
-                1 => {
-                    match PullSupplierServant::pull(servant) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                2 => {
-                    match PullSupplierServant::try_pull(servant) {
-                        Ok((result, has_event)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&has_event, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                1 => rt::answer(call, PullSupplierServant::pull(servant)),
+                2 => rt::answer(call, PullSupplierServant::try_pull(servant)),
                 _ => call.implicit(skeleton),
             }
         }
@@ -381,11 +352,7 @@ pub mod cos_event_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -427,14 +394,12 @@ pub mod cos_event_comm {
     }
 
     impl<S: PullConsumerServant + ?Sized> PullConsumerServant for ::std::sync::Arc<S> {
-        #[inline]
         fn disconnect_pull_consumer(&self) -> Result<(), rt::SystemException> {
             S::disconnect_pull_consumer(self)
         }
     }
 
     /// Dispatches requests for `CosEventComm::PullConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PullConsumerSkeleton<S>(pub S);
 
     impl<S> PullConsumerSkeleton<S> {
@@ -451,11 +416,13 @@ pub mod cos_event_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    PullConsumerServant::disconnect_pull_consumer(servant)?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        PullConsumerServant::disconnect_pull_consumer(servant),
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -484,11 +451,7 @@ pub mod cos_event_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -500,17 +463,17 @@ pub mod cos_event_comm {
 pub mod cos_event_channel_admin {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct AlreadyConnected {}
-    rt::ordered! { AlreadyConnected }
+    rt::equal! { AlreadyConnected }
     rt::exception! {
         #[inline] members AlreadyConnected, "IDL:omg.org/CosEventChannelAdmin/AlreadyConnected:1.0",
         "AlreadyConnected"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct TypeError {}
-    rt::ordered! { TypeError }
+    rt::equal! { TypeError }
     rt::exception! {
         #[inline] members TypeError, "IDL:omg.org/CosEventChannelAdmin/TypeError:1.0", "TypeError"
     }
@@ -551,7 +514,6 @@ pub mod cos_event_channel_admin {
 
     impl<S: ProxyPushConsumerServant + ?Sized> ProxyPushConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_push_supplier(
             &self,
             push_supplier: Option<&super::cos_event_comm::PushSupplier>,
@@ -561,7 +523,6 @@ pub mod cos_event_channel_admin {
     }
 
     /// Dispatches requests for `CosEventChannelAdmin::ProxyPushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ProxyPushConsumerSkeleton<S>(pub S);
 
     impl<S> ProxyPushConsumerSkeleton<S> {
@@ -578,35 +539,28 @@ pub mod cos_event_channel_admin {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 1];
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let push_supplier: Option<super::cos_event_comm::PushSupplier> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let push_supplier: Option<super::cos_event_comm::PushSupplier> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match ProxyPushConsumerServant::connect_push_supplier(
-                        servant,
-                        push_supplier.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                1 => {
-                    super::cos_event_comm::PushConsumerSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        0,
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
+                        ProxyPushConsumerServant::connect_push_supplier(
+                            servant,
+                            push_supplier.as_ref(),
+                        ),
                     )
                 }
-                2 => {
+                1..=2 => {
                     super::cos_event_comm::PushConsumerSkeleton::upcall_on(
                         servant,
                         skeleton,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -638,11 +592,7 @@ pub mod cos_event_channel_admin {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -700,7 +650,6 @@ pub mod cos_event_channel_admin {
 
     impl<S: ProxyPullSupplierServant + ?Sized> ProxyPullSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_pull_consumer(
             &self,
             pull_consumer: Option<&super::cos_event_comm::PullConsumer>,
@@ -710,7 +659,6 @@ pub mod cos_event_channel_admin {
     }
 
     /// Dispatches requests for `CosEventChannelAdmin::ProxyPullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ProxyPullSupplierSkeleton<S>(pub S);
 
     impl<S> ProxyPullSupplierSkeleton<S> {
@@ -727,43 +675,28 @@ pub mod cos_event_channel_admin {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 1, 2];
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let pull_consumer: Option<super::cos_event_comm::PullConsumer> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let pull_consumer: Option<super::cos_event_comm::PullConsumer> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match ProxyPullSupplierServant::connect_pull_consumer(
-                        servant,
-                        pull_consumer.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                1 => {
-                    super::cos_event_comm::PullSupplierSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        0,
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
+                        ProxyPullSupplierServant::connect_pull_consumer(
+                            servant,
+                            pull_consumer.as_ref(),
+                        ),
                     )
                 }
-                2 => {
+                1..=3 => {
                     super::cos_event_comm::PullSupplierSkeleton::upcall_on(
                         servant,
                         skeleton,
-                        1,
-                        call,
-                    )
-                }
-                3 => {
-                    super::cos_event_comm::PullSupplierSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -800,11 +733,7 @@ pub mod cos_event_channel_admin {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -852,7 +781,6 @@ pub mod cos_event_channel_admin {
 
     impl<S: ProxyPullConsumerServant + ?Sized> ProxyPullConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_pull_supplier(
             &self,
             pull_supplier: Option<&super::cos_event_comm::PullSupplier>,
@@ -862,7 +790,6 @@ pub mod cos_event_channel_admin {
     }
 
     /// Dispatches requests for `CosEventChannelAdmin::ProxyPullConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ProxyPullConsumerSkeleton<S>(pub S);
 
     impl<S> ProxyPullConsumerSkeleton<S> {
@@ -899,27 +826,28 @@ pub mod cos_event_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0];
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let pull_supplier: Option<super::cos_event_comm::PullSupplier> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let pull_supplier: Option<super::cos_event_comm::PullSupplier> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match ProxyPullConsumerServant::connect_pull_supplier(
-                        &self.0,
-                        pull_supplier.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ProxyPullConsumerServant::connect_pull_supplier(
+                            &self.0,
+                            pull_supplier.as_ref(),
+                        ),
+                    )
                 }
                 1 => {
                     super::cos_event_comm::PullConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -985,7 +913,6 @@ pub mod cos_event_channel_admin {
 
     impl<S: ProxyPushSupplierServant + ?Sized> ProxyPushSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_push_consumer(
             &self,
             push_consumer: Option<&super::cos_event_comm::PushConsumer>,
@@ -995,7 +922,6 @@ pub mod cos_event_channel_admin {
     }
 
     /// Dispatches requests for `CosEventChannelAdmin::ProxyPushSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ProxyPushSupplierSkeleton<S>(pub S);
 
     impl<S> ProxyPushSupplierSkeleton<S> {
@@ -1032,27 +958,28 @@ pub mod cos_event_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0];
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let push_consumer: Option<super::cos_event_comm::PushConsumer> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let push_consumer: Option<super::cos_event_comm::PushConsumer> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match ProxyPushSupplierServant::connect_push_consumer(
-                        &self.0,
-                        push_consumer.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ProxyPushSupplierServant::connect_push_consumer(
+                            &self.0,
+                            push_consumer.as_ref(),
+                        ),
+                    )
                 }
                 1 => {
                     super::cos_event_comm::PushSupplierSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -1117,14 +1044,12 @@ pub mod cos_event_channel_admin {
     }
 
     impl<S: ConsumerAdminServant + ?Sized> ConsumerAdminServant for ::std::sync::Arc<S> {
-        #[inline]
         fn obtain_push_supplier(
             &self,
         ) -> Result<Option<ProxyPushSupplier>, rt::SystemException> {
             S::obtain_push_supplier(self)
         }
 
-        #[inline]
         fn obtain_pull_supplier(
             &self,
         ) -> Result<Option<ProxyPullSupplier>, rt::SystemException> {
@@ -1133,7 +1058,6 @@ pub mod cos_event_channel_admin {
     }
 
     /// Dispatches requests for `CosEventChannelAdmin::ConsumerAdmin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ConsumerAdminSkeleton<S>(pub S);
 
     impl<S> ConsumerAdminSkeleton<S> {
@@ -1150,15 +1074,13 @@ pub mod cos_event_channel_admin {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = ConsumerAdminServant::obtain_pull_supplier(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(call, ConsumerAdminServant::obtain_pull_supplier(servant))
                 }
                 1 => {
-                    let result = ConsumerAdminServant::obtain_push_supplier(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(call, ConsumerAdminServant::obtain_push_supplier(servant))
                 }
                 _ => call.implicit(skeleton),
             }
@@ -1187,11 +1109,7 @@ pub mod cos_event_channel_admin {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -1246,14 +1164,12 @@ pub mod cos_event_channel_admin {
     }
 
     impl<S: SupplierAdminServant + ?Sized> SupplierAdminServant for ::std::sync::Arc<S> {
-        #[inline]
         fn obtain_push_consumer(
             &self,
         ) -> Result<Option<ProxyPushConsumer>, rt::SystemException> {
             S::obtain_push_consumer(self)
         }
 
-        #[inline]
         fn obtain_pull_consumer(
             &self,
         ) -> Result<Option<ProxyPullConsumer>, rt::SystemException> {
@@ -1262,7 +1178,6 @@ pub mod cos_event_channel_admin {
     }
 
     /// Dispatches requests for `CosEventChannelAdmin::SupplierAdmin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct SupplierAdminSkeleton<S>(pub S);
 
     impl<S> SupplierAdminSkeleton<S> {
@@ -1279,15 +1194,13 @@ pub mod cos_event_channel_admin {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = SupplierAdminServant::obtain_pull_consumer(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(call, SupplierAdminServant::obtain_pull_consumer(servant))
                 }
                 1 => {
-                    let result = SupplierAdminServant::obtain_push_consumer(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(call, SupplierAdminServant::obtain_push_consumer(servant))
                 }
                 _ => call.implicit(skeleton),
             }
@@ -1316,11 +1229,7 @@ pub mod cos_event_channel_admin {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -1383,24 +1292,20 @@ pub mod cos_event_channel_admin {
     }
 
     impl<S: EventChannelServant + ?Sized> EventChannelServant for ::std::sync::Arc<S> {
-        #[inline]
         fn for_consumers(&self) -> Result<Option<ConsumerAdmin>, rt::SystemException> {
             S::for_consumers(self)
         }
 
-        #[inline]
         fn for_suppliers(&self) -> Result<Option<SupplierAdmin>, rt::SystemException> {
             S::for_suppliers(self)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
     }
 
     /// Dispatches requests for `CosEventChannelAdmin::EventChannel` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct EventChannelSkeleton<S>(pub S);
 
     impl<S> EventChannelSkeleton<S> {
@@ -1432,24 +1337,11 @@ pub mod cos_event_channel_admin {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             match operation {
-                0 => {
-                    EventChannelServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
-                1 => {
-                    let result = EventChannelServant::for_consumers(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                2 => {
-                    let result = EventChannelServant::for_suppliers(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, EventChannelServant::destroy(&self.0)),
+                1 => rt::answer(call, EventChannelServant::for_consumers(&self.0)),
+                2 => rt::answer(call, EventChannelServant::for_suppliers(&self.0)),
                 _ => call.implicit(self),
             }
         }
@@ -1495,7 +1387,6 @@ pub mod cos_typed_event_comm {
 
     impl<S: TypedPushConsumerServant + ?Sized> TypedPushConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn get_typed_consumer(
             &self,
         ) -> Result<Option<rt::ObjectRef>, rt::SystemException> {
@@ -1504,7 +1395,6 @@ pub mod cos_typed_event_comm {
     }
 
     /// Dispatches requests for `CosTypedEventComm::TypedPushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedPushConsumerSkeleton<S>(pub S);
 
     impl<S> TypedPushConsumerSkeleton<S> {
@@ -1521,25 +1411,20 @@ pub mod cos_typed_event_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 1];
             match operation {
-                0 => {
-                    super::cos_event_comm::PushConsumerSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        0,
+                1 => {
+                    rt::answer(
                         call,
+                        TypedPushConsumerServant::get_typed_consumer(servant),
                     )
                 }
-                1 => {
-                    let result = TypedPushConsumerServant::get_typed_consumer(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                2 => {
+                0 | 2 => {
                     super::cos_event_comm::PushConsumerSkeleton::upcall_on(
                         servant,
                         skeleton,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -1571,11 +1456,7 @@ pub mod cos_typed_event_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -1614,7 +1495,6 @@ pub mod cos_typed_event_comm {
 
     impl<S: TypedPullSupplierServant + ?Sized> TypedPullSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn get_typed_supplier(
             &self,
         ) -> Result<Option<rt::ObjectRef>, rt::SystemException> {
@@ -1623,7 +1503,6 @@ pub mod cos_typed_event_comm {
     }
 
     /// Dispatches requests for `CosTypedEventComm::TypedPullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedPullSupplierSkeleton<S>(pub S);
 
     impl<S> TypedPullSupplierSkeleton<S> {
@@ -1640,33 +1519,20 @@ pub mod cos_typed_event_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 1, 2];
             match operation {
-                0 => {
-                    super::cos_event_comm::PullSupplierSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        0,
-                        call,
-                    )
-                }
                 1 => {
-                    let result = TypedPullSupplierServant::get_typed_supplier(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                2 => {
-                    super::cos_event_comm::PullSupplierSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        1,
+                    rt::answer(
                         call,
+                        TypedPullSupplierServant::get_typed_supplier(servant),
                     )
                 }
-                3 => {
+                0 | 2..=3 => {
                     super::cos_event_comm::PullSupplierSkeleton::upcall_on(
                         servant,
                         skeleton,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -1698,11 +1564,7 @@ pub mod cos_typed_event_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -1714,17 +1576,17 @@ pub mod cos_typed_event_comm {
 pub mod cos_typed_event_channel_admin {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct InterfaceNotSupported {}
-    rt::ordered! { InterfaceNotSupported }
+    rt::equal! { InterfaceNotSupported }
     rt::exception! {
         #[inline] members InterfaceNotSupported,
         "IDL:omg.org/CosTypedEventChannelAdmin/InterfaceNotSupported:1.0", "InterfaceNotSupported"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NoSuchImplementation {}
-    rt::ordered! { NoSuchImplementation }
+    rt::equal! { NoSuchImplementation }
     rt::exception! {
         #[inline] members NoSuchImplementation,
         "IDL:omg.org/CosTypedEventChannelAdmin/NoSuchImplementation:1.0", "NoSuchImplementation"
@@ -1765,7 +1627,6 @@ pub mod cos_typed_event_channel_admin {
     for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `CosTypedEventChannelAdmin::TypedProxyPushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedProxyPushConsumerSkeleton<S>(pub S);
 
     impl<S> TypedProxyPushConsumerSkeleton<S> {
@@ -1807,25 +1668,22 @@ pub mod cos_typed_event_channel_admin {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 1, 1];
             match operation {
+                1 | 3 => {
+                    super::cos_event_comm::PushConsumerSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 0 => {
                     super::cos_event_channel_admin::ProxyPushConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
-                        call,
-                    )
-                }
-                1 => {
-                    super::cos_event_comm::PushConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -1833,15 +1691,7 @@ pub mod cos_typed_event_channel_admin {
                     super::cos_typed_event_comm::TypedPushConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
-                        call,
-                    )
-                }
-                3 => {
-                    super::cos_event_comm::PushConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -1883,7 +1733,6 @@ pub mod cos_typed_event_channel_admin {
     for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `CosTypedEventChannelAdmin::TypedProxyPullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedProxyPullSupplierSkeleton<S>(pub S);
 
     impl<S> TypedProxyPullSupplierSkeleton<S> {
@@ -1926,25 +1775,22 @@ pub mod cos_typed_event_channel_admin {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 1, 1, 2];
             match operation {
+                1 | 3..=4 => {
+                    super::cos_event_comm::PullSupplierSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 0 => {
                     super::cos_event_channel_admin::ProxyPullSupplierSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
-                        call,
-                    )
-                }
-                1 => {
-                    super::cos_event_comm::PullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -1952,23 +1798,7 @@ pub mod cos_typed_event_channel_admin {
                     super::cos_typed_event_comm::TypedPullSupplierSkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
-                        call,
-                    )
-                }
-                3 => {
-                    super::cos_event_comm::PullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                4 => {
-                    super::cos_event_comm::PullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -2053,7 +1883,6 @@ pub mod cos_typed_event_channel_admin {
 
     impl<S: TypedSupplierAdminServant + ?Sized> TypedSupplierAdminServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn obtain_typed_push_consumer(
             &self,
             supported_interface: &str,
@@ -2064,7 +1893,6 @@ pub mod cos_typed_event_channel_admin {
             S::obtain_typed_push_consumer(self, supported_interface)
         }
 
-        #[inline]
         fn obtain_typed_pull_consumer(
             &self,
             uses_interface: &str,
@@ -2077,7 +1905,6 @@ pub mod cos_typed_event_channel_admin {
     }
 
     /// Dispatches requests for `CosTypedEventChannelAdmin::TypedSupplierAdmin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedSupplierAdminSkeleton<S>(pub S);
 
     impl<S> TypedSupplierAdminSkeleton<S> {
@@ -2120,47 +1947,40 @@ pub mod cos_typed_event_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 1, 0, 0];
             match operation {
-                0 => {
-                    super::cos_event_channel_admin::SupplierAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                1 => {
-                    super::cos_event_channel_admin::SupplierAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let uses_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match TypedSupplierAdminServant::obtain_typed_pull_consumer(
-                        &self.0,
-                        &uses_interface,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedSupplierAdminServant::obtain_typed_pull_consumer(
+                            &self.0,
+                            &uses_interface,
+                        ),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let supported_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match TypedSupplierAdminServant::obtain_typed_push_consumer(
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedSupplierAdminServant::obtain_typed_push_consumer(
+                            &self.0,
+                            &supported_interface,
+                        ),
+                    )
+                }
+                0..=1 => {
+                    super::cos_event_channel_admin::SupplierAdminSkeleton::upcall_on(
                         &self.0,
-                        &supported_interface,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -2272,7 +2092,6 @@ pub mod cos_typed_event_channel_admin {
 
     impl<S: TypedConsumerAdminServant + ?Sized> TypedConsumerAdminServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn obtain_typed_pull_supplier(
             &self,
             supported_interface: &str,
@@ -2283,7 +2102,6 @@ pub mod cos_typed_event_channel_admin {
             S::obtain_typed_pull_supplier(self, supported_interface)
         }
 
-        #[inline]
         fn obtain_typed_push_supplier(
             &self,
             uses_interface: &str,
@@ -2296,7 +2114,6 @@ pub mod cos_typed_event_channel_admin {
     }
 
     /// Dispatches requests for `CosTypedEventChannelAdmin::TypedConsumerAdmin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedConsumerAdminSkeleton<S>(pub S);
 
     impl<S> TypedConsumerAdminSkeleton<S> {
@@ -2339,47 +2156,40 @@ pub mod cos_typed_event_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 1, 0, 0];
             match operation {
-                0 => {
-                    super::cos_event_channel_admin::ConsumerAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                1 => {
-                    super::cos_event_channel_admin::ConsumerAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let supported_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match TypedConsumerAdminServant::obtain_typed_pull_supplier(
-                        &self.0,
-                        &supported_interface,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedConsumerAdminServant::obtain_typed_pull_supplier(
+                            &self.0,
+                            &supported_interface,
+                        ),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let uses_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match TypedConsumerAdminServant::obtain_typed_push_supplier(
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedConsumerAdminServant::obtain_typed_push_supplier(
+                            &self.0,
+                            &uses_interface,
+                        ),
+                    )
+                }
+                0..=1 => {
+                    super::cos_event_channel_admin::ConsumerAdminSkeleton::upcall_on(
                         &self.0,
-                        &uses_interface,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -2459,28 +2269,24 @@ pub mod cos_typed_event_channel_admin {
 
     impl<S: TypedEventChannelServant + ?Sized> TypedEventChannelServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn for_consumers(
             &self,
         ) -> Result<Option<TypedConsumerAdmin>, rt::SystemException> {
             S::for_consumers(self)
         }
 
-        #[inline]
         fn for_suppliers(
             &self,
         ) -> Result<Option<TypedSupplierAdmin>, rt::SystemException> {
             S::for_suppliers(self)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
     }
 
     /// Dispatches requests for `CosTypedEventChannelAdmin::TypedEventChannel` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedEventChannelSkeleton<S>(pub S);
 
     impl<S> TypedEventChannelSkeleton<S> {
@@ -2513,24 +2319,11 @@ pub mod cos_typed_event_channel_admin {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             match operation {
-                0 => {
-                    TypedEventChannelServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
-                1 => {
-                    let result = TypedEventChannelServant::for_consumers(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                2 => {
-                    let result = TypedEventChannelServant::for_suppliers(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, TypedEventChannelServant::destroy(&self.0)),
+                1 => rt::answer(call, TypedEventChannelServant::for_consumers(&self.0)),
+                2 => rt::answer(call, TypedEventChannelServant::for_suppliers(&self.0)),
                 _ => call.implicit(self),
             }
         }

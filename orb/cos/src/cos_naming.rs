@@ -139,12 +139,10 @@ pub mod cos_naming {
 
     impl<S: BindingIteratorServant + ?Sized> BindingIteratorServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn next_one(&self) -> Result<(bool, Binding), rt::SystemException> {
             S::next_one(self)
         }
 
-        #[inline]
         fn next_n(
             &self,
             how_many: u32,
@@ -152,14 +150,12 @@ pub mod cos_naming {
             S::next_n(self, how_many)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
     }
 
     /// Dispatches requests for `CosNaming::BindingIterator` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct BindingIteratorSkeleton<S>(pub S);
 
     impl<S> BindingIteratorSkeleton<S> {
@@ -195,32 +191,16 @@ pub mod cos_naming {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    BindingIteratorServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
+                0 => rt::answer(call, BindingIteratorServant::destroy(&self.0)),
                 1 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (result, bl) = BindingIteratorServant::next_n(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&bl, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, BindingIteratorServant::next_n(&self.0, how_many))
                 }
-                2 => {
-                    let (result, b) = BindingIteratorServant::next_one(&self.0)?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&b, out)
-                    })
-                }
+                2 => rt::answer(call, BindingIteratorServant::next_one(&self.0)),
                 _ => call.implicit(self),
             }
         }
@@ -466,7 +446,6 @@ pub mod cos_naming {
     }
 
     impl<S: NamingContextServant + ?Sized> NamingContextServant for ::std::sync::Arc<S> {
-        #[inline]
         fn bind(
             &self,
             n: &[NameComponent],
@@ -475,7 +454,6 @@ pub mod cos_naming {
             S::bind(self, n, obj)
         }
 
-        #[inline]
         fn rebind(
             &self,
             n: &[NameComponent],
@@ -484,7 +462,6 @@ pub mod cos_naming {
             S::rebind(self, n, obj)
         }
 
-        #[inline]
         fn bind_context(
             &self,
             n: &[NameComponent],
@@ -493,7 +470,6 @@ pub mod cos_naming {
             S::bind_context(self, n, nc)
         }
 
-        #[inline]
         fn rebind_context(
             &self,
             n: &[NameComponent],
@@ -502,7 +478,6 @@ pub mod cos_naming {
             S::rebind_context(self, n, nc)
         }
 
-        #[inline]
         fn resolve(
             &self,
             n: &[NameComponent],
@@ -510,7 +485,6 @@ pub mod cos_naming {
             S::resolve(self, n)
         }
 
-        #[inline]
         fn unbind(
             &self,
             n: &[NameComponent],
@@ -518,12 +492,10 @@ pub mod cos_naming {
             S::unbind(self, n)
         }
 
-        #[inline]
         fn new_context(&self) -> Result<Option<NamingContext>, rt::SystemException> {
             S::new_context(self)
         }
 
-        #[inline]
         fn bind_new_context(
             &self,
             n: &[NameComponent],
@@ -531,12 +503,10 @@ pub mod cos_naming {
             S::bind_new_context(self, n)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), naming_context::DestroyError> {
             S::destroy(self)
         }
 
-        #[inline]
         fn list(
             &self,
             how_many: u32,
@@ -546,7 +516,6 @@ pub mod cos_naming {
     }
 
     /// Dispatches requests for `CosNaming::NamingContext` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct NamingContextSkeleton<S>(pub S);
 
     impl<S> NamingContextSkeleton<S> {
@@ -563,98 +532,73 @@ pub mod cos_naming {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let obj: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match NamingContextServant::bind(servant, &n, obj.as_ref()) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(input)?;
+                    let obj: Option<rt::ObjectRef> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        NamingContextServant::bind(servant, &n, obj.as_ref()),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let nc: Option<NamingContext> = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match NamingContextServant::bind_context(servant, &n, nc.as_ref()) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(input)?;
+                    let nc: Option<NamingContext> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        NamingContextServant::bind_context(servant, &n, nc.as_ref()),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match NamingContextServant::bind_new_context(servant, &n) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, NamingContextServant::bind_new_context(servant, &n))
                 }
-                3 => {
-                    match NamingContextServant::destroy(servant) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                3 => rt::answer(call, NamingContextServant::destroy(servant)),
                 4 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (bl, bi) = NamingContextServant::list(servant, how_many)?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&bl, out)?;
-                        rt::Encode::encode(&bi, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, NamingContextServant::list(servant, how_many))
                 }
-                5 => {
-                    let result = NamingContextServant::new_context(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                5 => rt::answer(call, NamingContextServant::new_context(servant)),
                 6 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let obj: Option<rt::ObjectRef> = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match NamingContextServant::rebind(servant, &n, obj.as_ref()) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(input)?;
+                    let obj: Option<rt::ObjectRef> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        NamingContextServant::rebind(servant, &n, obj.as_ref()),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    let nc: Option<NamingContext> = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match NamingContextServant::rebind_context(
-                        servant,
-                        &n,
-                        nc.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(input)?;
+                    let nc: Option<NamingContext> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        NamingContextServant::rebind_context(servant, &n, nc.as_ref()),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match NamingContextServant::resolve(servant, &n) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, NamingContextServant::resolve(servant, &n))
                 }
                 9 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match NamingContextServant::unbind(servant, &n) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, NamingContextServant::unbind(servant, &n))
                 }
                 _ => call.implicit(skeleton),
             }
@@ -694,11 +638,7 @@ pub mod cos_naming {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -773,14 +713,14 @@ pub mod cos_naming {
         }
 
         /// A component of the name does not identify a binding of the expected type.
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct NotFound {
             /// The reason.
             pub why: NotFoundReason,
             /// The rest of the name, from that component on.
             pub rest_of_name: super::Name,
         }
-        rt::ordered! { NotFound, why, rest_of_name }
+        rt::equal! { NotFound }
         rt::exception! {
             #[inline] members NotFound, "IDL:omg.org/CosNaming/NamingContext/NotFound:1.0", "NotFound",
             why: NotFoundReason as "why", rest_of_name: super::Name as "rest_of_name" = super::name_tc
@@ -802,27 +742,27 @@ pub mod cos_naming {
         }
 
         /// The name is not valid: it has no component, or a string form is malformed.
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct InvalidName {}
-        rt::ordered! { InvalidName }
+        rt::equal! { InvalidName }
         rt::exception! {
             #[inline] members InvalidName, "IDL:omg.org/CosNaming/NamingContext/InvalidName:1.0",
             "InvalidName"
         }
 
         /// The name is bound already.
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct AlreadyBound {}
-        rt::ordered! { AlreadyBound }
+        rt::equal! { AlreadyBound }
         rt::exception! {
             #[inline] members AlreadyBound, "IDL:omg.org/CosNaming/NamingContext/AlreadyBound:1.0",
             "AlreadyBound"
         }
 
         /// The context has bindings.
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct NotEmpty {}
-        rt::ordered! { NotEmpty }
+        rt::equal! { NotEmpty }
         rt::exception! {
             #[inline] members NotEmpty, "IDL:omg.org/CosNaming/NamingContext/NotEmpty:1.0", "NotEmpty"
         }
@@ -964,7 +904,6 @@ pub mod cos_naming {
 
     impl<S: NamingContextExtServant + ?Sized> NamingContextExtServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn to_string(
             &self,
             n: &[NameComponent],
@@ -972,12 +911,10 @@ pub mod cos_naming {
             S::to_string(self, n)
         }
 
-        #[inline]
         fn to_name(&self, sn: &str) -> Result<Name, naming_context_ext::ToNameError> {
             S::to_name(self, sn)
         }
 
-        #[inline]
         fn to_url(
             &self,
             addr: &str,
@@ -986,7 +923,6 @@ pub mod cos_naming {
             S::to_url(self, addr, sn)
         }
 
-        #[inline]
         fn resolve_str(
             &self,
             sn: &str,
@@ -996,7 +932,6 @@ pub mod cos_naming {
     }
 
     /// Dispatches requests for `CosNaming::NamingContextExt` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct NamingContextExtSkeleton<S>(pub S);
 
     impl<S> NamingContextExtSkeleton<S> {
@@ -1048,55 +983,45 @@ pub mod cos_naming {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 9];
             match operation {
-                0 => NamingContextSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => NamingContextSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => NamingContextSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => NamingContextSkeleton::upcall_on(&self.0, self, 3, call),
-                4 => NamingContextSkeleton::upcall_on(&self.0, self, 4, call),
-                5 => NamingContextSkeleton::upcall_on(&self.0, self, 5, call),
-                6 => NamingContextSkeleton::upcall_on(&self.0, self, 6, call),
-                7 => NamingContextSkeleton::upcall_on(&self.0, self, 7, call),
-                8 => NamingContextSkeleton::upcall_on(&self.0, self, 8, call),
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let sn = input.str()?;
-                    rt::end_arguments(&input);
-                    match NamingContextExtServant::resolve_str(&self.0, &sn) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, NamingContextExtServant::resolve_str(&self.0, &sn))
                 }
                 10 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let sn = input.str()?;
-                    rt::end_arguments(&input);
-                    match NamingContextExtServant::to_name(&self.0, &sn) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, NamingContextExtServant::to_name(&self.0, &sn))
                 }
                 11 => {
-                    let mut input = call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match NamingContextExtServant::to_string(&self.0, &n) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let n = <NameComponent as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, NamingContextExtServant::to_string(&self.0, &n))
                 }
                 12 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let addr = input.str()?;
                     let sn = input.str()?;
-                    rt::end_arguments(&input);
-                    match NamingContextExtServant::to_url(&self.0, &addr, &sn) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        NamingContextExtServant::to_url(&self.0, &addr, &sn),
+                    )
                 }
-                13 => NamingContextSkeleton::upcall_on(&self.0, self, 9, call),
+                0..=8 | 13 => {
+                    NamingContextSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 _ => call.implicit(self),
             }
         }
@@ -1154,9 +1079,9 @@ pub mod cos_naming {
         }
 
         /// The address is malformed.
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct InvalidAddress {}
-        rt::ordered! { InvalidAddress }
+        rt::equal! { InvalidAddress }
         rt::exception! {
             #[inline] members InvalidAddress, "IDL:omg.org/CosNaming/NamingContextExt/InvalidAddress:1.0",
             "InvalidAddress"

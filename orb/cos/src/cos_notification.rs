@@ -300,17 +300,14 @@ pub mod cos_notification {
     }
 
     impl<S: QoSAdminServant + ?Sized> QoSAdminServant for ::std::sync::Arc<S> {
-        #[inline]
         fn get_qos(&self) -> Result<QoSProperties, rt::SystemException> {
             S::get_qos(self)
         }
 
-        #[inline]
         fn set_qos(&self, qos: &[Property]) -> Result<(), qo_s_admin::SetQosError> {
             S::set_qos(self, qos)
         }
 
-        #[inline]
         fn validate_qos(
             &self,
             required_qos: &[Property],
@@ -320,7 +317,6 @@ pub mod cos_notification {
     }
 
     /// Dispatches requests for `CosNotification::QoSAdmin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct QoSAdminSkeleton<S>(pub S);
 
     impl<S> QoSAdminSkeleton<S> {
@@ -337,31 +333,23 @@ pub mod cos_notification {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    let result = QoSAdminServant::get_qos(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, QoSAdminServant::get_qos(servant)),
                 1 => {
-                    let mut input = call.arguments()?;
-                    let qos = <Property as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match QoSAdminServant::set_qos(servant, &qos) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let qos = <Property as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, QoSAdminServant::set_qos(servant, &qos))
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let required_qos = <Property as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match QoSAdminServant::validate_qos(servant, &required_qos) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let required_qos = <Property as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        QoSAdminServant::validate_qos(servant, &required_qos),
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -390,11 +378,7 @@ pub mod cos_notification {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -473,12 +457,10 @@ pub mod cos_notification {
 
     impl<S: AdminPropertiesAdminServant + ?Sized> AdminPropertiesAdminServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn get_admin(&self) -> Result<AdminProperties, rt::SystemException> {
             S::get_admin(self)
         }
 
-        #[inline]
         fn set_admin(
             &self,
             admin: &[Property],
@@ -488,7 +470,6 @@ pub mod cos_notification {
     }
 
     /// Dispatches requests for `CosNotification::AdminPropertiesAdmin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct AdminPropertiesAdminSkeleton<S>(pub S);
 
     impl<S> AdminPropertiesAdminSkeleton<S> {
@@ -505,20 +486,17 @@ pub mod cos_notification {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    let result = AdminPropertiesAdminServant::get_admin(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, AdminPropertiesAdminServant::get_admin(servant)),
                 1 => {
-                    let mut input = call.arguments()?;
-                    let admin = <Property as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match AdminPropertiesAdminServant::set_admin(servant, &admin) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let admin = <Property as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdminPropertiesAdminServant::set_admin(servant, &admin),
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -548,11 +526,7 @@ pub mod cos_notification {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -589,11 +563,11 @@ pub mod cos_notification {
 pub mod cos_notify_comm {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidEventType {
         pub r#type: super::cos_notification::EventType,
     }
-    rt::ordered! { InvalidEventType, r#type }
+    rt::equal! { InvalidEventType }
     rt::exception! {
         #[inline] members InvalidEventType, "IDL:omg.org/CosNotifyComm/InvalidEventType:1.0",
         "InvalidEventType", r#type: super::cos_notification::EventType as "type"
@@ -636,7 +610,6 @@ pub mod cos_notify_comm {
     }
 
     impl<S: NotifyPublishServant + ?Sized> NotifyPublishServant for ::std::sync::Arc<S> {
-        #[inline]
         fn offer_change(
             &self,
             added: &[super::cos_notification::EventType],
@@ -647,7 +620,6 @@ pub mod cos_notify_comm {
     }
 
     /// Dispatches requests for `CosNotifyComm::NotifyPublish` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct NotifyPublishSkeleton<S>(pub S);
 
     impl<S> NotifyPublishSkeleton<S> {
@@ -664,21 +636,21 @@ pub mod cos_notify_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let added = <super::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let removed = <super::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match NotifyPublishServant::offer_change(servant, &added, &removed) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        NotifyPublishServant::offer_change(servant, &added, &removed),
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -707,11 +679,7 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -771,7 +739,6 @@ pub mod cos_notify_comm {
 
     impl<S: NotifySubscribeServant + ?Sized> NotifySubscribeServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn subscription_change(
             &self,
             added: &[super::cos_notification::EventType],
@@ -782,7 +749,6 @@ pub mod cos_notify_comm {
     }
 
     /// Dispatches requests for `CosNotifyComm::NotifySubscribe` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct NotifySubscribeSkeleton<S>(pub S);
 
     impl<S> NotifySubscribeSkeleton<S> {
@@ -799,25 +765,25 @@ pub mod cos_notify_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let added = <super::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let removed = <super::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match NotifySubscribeServant::subscription_change(
-                        servant,
-                        &added,
-                        &removed,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        NotifySubscribeServant::subscription_change(
+                            servant,
+                            &added,
+                            &removed,
+                        ),
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -846,11 +812,7 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -905,7 +867,6 @@ pub mod cos_notify_comm {
     impl<S: PushConsumerServant + ?Sized> PushConsumerServant for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `CosNotifyComm::PushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PushConsumerSkeleton<S>(pub S);
 
     impl<S> PushConsumerSkeleton<S> {
@@ -943,26 +904,33 @@ pub mod cos_notify_comm {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 0];
             match operation {
                 0 => {
-                    crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
+                            &self.0,
+                        ),
+                    )
                 }
-                1 => NotifyPublishSkeleton::upcall_on(&self.0, self, 0, call),
                 2 => {
-                    let mut input = call.arguments()?;
-                    let data: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_event_comm::PushConsumerServant::push(
+                    let input = &mut call.arguments()?;
+                    let data: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PushConsumerServant::push(&self.0, &data),
+                    )
+                }
+                1 => {
+                    NotifyPublishSkeleton::upcall_on(
                         &self.0,
-                        &data,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -997,7 +965,6 @@ pub mod cos_notify_comm {
     impl<S: PullConsumerServant + ?Sized> PullConsumerServant for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `CosNotifyComm::PullConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PullConsumerSkeleton<S>(pub S);
 
     impl<S> PullConsumerSkeleton<S> {
@@ -1031,19 +998,25 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0];
             match operation {
                 0 => {
-                    crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
+                            &self.0,
+                        ),
+                    )
                 }
-                1 => NotifyPublishSkeleton::upcall_on(&self.0, self, 0, call),
+                1 => {
+                    NotifyPublishSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 _ => call.implicit(self),
             }
         }
@@ -1111,7 +1084,6 @@ pub mod cos_notify_comm {
     impl<S: PullSupplierServant + ?Sized> PullSupplierServant for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `CosNotifyComm::PullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PullSupplierSkeleton<S>(pub S);
 
     impl<S> PullSupplierSkeleton<S> {
@@ -1145,35 +1117,36 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 0, 0];
             match operation {
                 0 => {
-                    crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
+                            &self.0,
+                        ),
+                    )
                 }
                 1 => {
-                    match crate::cos_event_comm::PullSupplierServant::pull(&self.0) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PullSupplierServant::pull(&self.0),
+                    )
                 }
-                2 => NotifySubscribeSkeleton::upcall_on(&self.0, self, 0, call),
                 3 => {
-                    match crate::cos_event_comm::PullSupplierServant::try_pull(&self.0) {
-                        Ok((result, has_event)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&has_event, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PullSupplierServant::try_pull(&self.0),
+                    )
+                }
+                2 => {
+                    NotifySubscribeSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -1208,7 +1181,6 @@ pub mod cos_notify_comm {
     impl<S: PushSupplierServant + ?Sized> PushSupplierServant for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `CosNotifyComm::PushSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PushSupplierSkeleton<S>(pub S);
 
     impl<S> PushSupplierSkeleton<S> {
@@ -1242,19 +1214,25 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0];
             match operation {
                 0 => {
-                    crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
+                            &self.0,
+                        ),
+                    )
                 }
-                1 => NotifySubscribeSkeleton::upcall_on(&self.0, self, 0, call),
+                1 => {
+                    NotifySubscribeSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 _ => call.implicit(self),
             }
         }
@@ -1313,7 +1291,6 @@ pub mod cos_notify_comm {
 
     impl<S: StructuredPushConsumerServant + ?Sized> StructuredPushConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn push_structured_event(
             &self,
             notification: &super::cos_notification::StructuredEvent,
@@ -1321,7 +1298,6 @@ pub mod cos_notify_comm {
             S::push_structured_event(self, notification)
         }
 
-        #[inline]
         fn disconnect_structured_push_consumer(
             &self,
         ) -> Result<(), rt::SystemException> {
@@ -1330,7 +1306,6 @@ pub mod cos_notify_comm {
     }
 
     /// Dispatches requests for `CosNotifyComm::StructuredPushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StructuredPushConsumerSkeleton<S>(pub S);
 
     impl<S> StructuredPushConsumerSkeleton<S> {
@@ -1347,28 +1322,38 @@ pub mod cos_notify_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 0];
             match operation {
                 0 => {
-                    StructuredPushConsumerServant::disconnect_structured_push_consumer(
-                        servant,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        StructuredPushConsumerServant::disconnect_structured_push_consumer(
+                            servant,
+                        ),
+                    )
                 }
-                1 => NotifyPublishSkeleton::upcall_on(servant, skeleton, 0, call),
                 2 => {
-                    let mut input = call.arguments()?;
-                    let notification: super::cos_notification::StructuredEvent = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let notification: super::cos_notification::StructuredEvent = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match StructuredPushConsumerServant::push_structured_event(
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StructuredPushConsumerServant::push_structured_event(
+                            servant,
+                            &notification,
+                        ),
+                    )
+                }
+                1 => {
+                    NotifyPublishSkeleton::upcall_on(
                         servant,
-                        &notification,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                        skeleton,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -1403,11 +1388,7 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -1460,7 +1441,6 @@ pub mod cos_notify_comm {
 
     impl<S: StructuredPullConsumerServant + ?Sized> StructuredPullConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn disconnect_structured_pull_consumer(
             &self,
         ) -> Result<(), rt::SystemException> {
@@ -1469,7 +1449,6 @@ pub mod cos_notify_comm {
     }
 
     /// Dispatches requests for `CosNotifyComm::StructuredPullConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StructuredPullConsumerSkeleton<S>(pub S);
 
     impl<S> StructuredPullConsumerSkeleton<S> {
@@ -1486,15 +1465,25 @@ pub mod cos_notify_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0];
             match operation {
                 0 => {
-                    StructuredPullConsumerServant::disconnect_structured_pull_consumer(
-                        servant,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        StructuredPullConsumerServant::disconnect_structured_pull_consumer(
+                            servant,
+                        ),
+                    )
                 }
-                1 => NotifyPublishSkeleton::upcall_on(servant, skeleton, 0, call),
+                1 => {
+                    NotifyPublishSkeleton::upcall_on(
+                        servant,
+                        skeleton,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 _ => call.implicit(skeleton),
             }
         }
@@ -1524,11 +1513,7 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -1619,7 +1604,6 @@ pub mod cos_notify_comm {
 
     impl<S: StructuredPullSupplierServant + ?Sized> StructuredPullSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn pull_structured_event(
             &self,
         ) -> Result<
@@ -1629,7 +1613,6 @@ pub mod cos_notify_comm {
             S::pull_structured_event(self)
         }
 
-        #[inline]
         fn try_pull_structured_event(
             &self,
         ) -> Result<
@@ -1639,7 +1622,6 @@ pub mod cos_notify_comm {
             S::try_pull_structured_event(self)
         }
 
-        #[inline]
         fn disconnect_structured_pull_supplier(
             &self,
         ) -> Result<(), rt::SystemException> {
@@ -1648,7 +1630,6 @@ pub mod cos_notify_comm {
     }
 
     /// Dispatches requests for `CosNotifyComm::StructuredPullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StructuredPullSupplierSkeleton<S>(pub S);
 
     impl<S> StructuredPullSupplierSkeleton<S> {
@@ -1665,33 +1646,36 @@ pub mod cos_notify_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 0, 0];
             match operation {
                 0 => {
-                    StructuredPullSupplierServant::disconnect_structured_pull_supplier(
-                        servant,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        StructuredPullSupplierServant::disconnect_structured_pull_supplier(
+                            servant,
+                        ),
+                    )
                 }
                 1 => {
-                    match StructuredPullSupplierServant::pull_structured_event(servant) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        StructuredPullSupplierServant::pull_structured_event(servant),
+                    )
                 }
-                2 => NotifySubscribeSkeleton::upcall_on(servant, skeleton, 0, call),
                 3 => {
-                    match StructuredPullSupplierServant::try_pull_structured_event(
+                    rt::answer(
+                        call,
+                        StructuredPullSupplierServant::try_pull_structured_event(servant),
+                    )
+                }
+                2 => {
+                    NotifySubscribeSkeleton::upcall_on(
                         servant,
-                    ) {
-                        Ok((result, has_event)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&has_event, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                        skeleton,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -1727,11 +1711,7 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -1777,7 +1757,6 @@ pub mod cos_notify_comm {
 
     impl<S: StructuredPushSupplierServant + ?Sized> StructuredPushSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn disconnect_structured_push_supplier(
             &self,
         ) -> Result<(), rt::SystemException> {
@@ -1786,7 +1765,6 @@ pub mod cos_notify_comm {
     }
 
     /// Dispatches requests for `CosNotifyComm::StructuredPushSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StructuredPushSupplierSkeleton<S>(pub S);
 
     impl<S> StructuredPushSupplierSkeleton<S> {
@@ -1803,15 +1781,25 @@ pub mod cos_notify_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0];
             match operation {
                 0 => {
-                    StructuredPushSupplierServant::disconnect_structured_push_supplier(
-                        servant,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        StructuredPushSupplierServant::disconnect_structured_push_supplier(
+                            servant,
+                        ),
+                    )
                 }
-                1 => NotifySubscribeSkeleton::upcall_on(servant, skeleton, 0, call),
+                1 => {
+                    NotifySubscribeSkeleton::upcall_on(
+                        servant,
+                        skeleton,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 _ => call.implicit(skeleton),
             }
         }
@@ -1841,11 +1829,7 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -1903,7 +1887,6 @@ pub mod cos_notify_comm {
 
     impl<S: SequencePushConsumerServant + ?Sized> SequencePushConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn push_structured_events(
             &self,
             notifications: &[super::cos_notification::StructuredEvent],
@@ -1911,14 +1894,12 @@ pub mod cos_notify_comm {
             S::push_structured_events(self, notifications)
         }
 
-        #[inline]
         fn disconnect_sequence_push_consumer(&self) -> Result<(), rt::SystemException> {
             S::disconnect_sequence_push_consumer(self)
         }
     }
 
     /// Dispatches requests for `CosNotifyComm::SequencePushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct SequencePushConsumerSkeleton<S>(pub S);
 
     impl<S> SequencePushConsumerSkeleton<S> {
@@ -1935,28 +1916,38 @@ pub mod cos_notify_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 0];
             match operation {
                 0 => {
-                    SequencePushConsumerServant::disconnect_sequence_push_consumer(
-                        servant,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        SequencePushConsumerServant::disconnect_sequence_push_consumer(
+                            servant,
+                        ),
+                    )
                 }
-                1 => NotifyPublishSkeleton::upcall_on(servant, skeleton, 0, call),
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let notifications = <super::cos_notification::StructuredEvent as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match SequencePushConsumerServant::push_structured_events(
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        SequencePushConsumerServant::push_structured_events(
+                            servant,
+                            &notifications,
+                        ),
+                    )
+                }
+                1 => {
+                    NotifyPublishSkeleton::upcall_on(
                         servant,
-                        &notifications,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                        skeleton,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -1991,11 +1982,7 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -2038,14 +2025,12 @@ pub mod cos_notify_comm {
 
     impl<S: SequencePullConsumerServant + ?Sized> SequencePullConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn disconnect_sequence_pull_consumer(&self) -> Result<(), rt::SystemException> {
             S::disconnect_sequence_pull_consumer(self)
         }
     }
 
     /// Dispatches requests for `CosNotifyComm::SequencePullConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct SequencePullConsumerSkeleton<S>(pub S);
 
     impl<S> SequencePullConsumerSkeleton<S> {
@@ -2062,15 +2047,25 @@ pub mod cos_notify_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0];
             match operation {
                 0 => {
-                    SequencePullConsumerServant::disconnect_sequence_pull_consumer(
-                        servant,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        SequencePullConsumerServant::disconnect_sequence_pull_consumer(
+                            servant,
+                        ),
+                    )
                 }
-                1 => NotifyPublishSkeleton::upcall_on(servant, skeleton, 0, call),
+                1 => {
+                    NotifyPublishSkeleton::upcall_on(
+                        servant,
+                        skeleton,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 _ => call.implicit(skeleton),
             }
         }
@@ -2100,11 +2095,7 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -2201,7 +2192,6 @@ pub mod cos_notify_comm {
 
     impl<S: SequencePullSupplierServant + ?Sized> SequencePullSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn pull_structured_events(
             &self,
             max_number: i32,
@@ -2212,7 +2202,6 @@ pub mod cos_notify_comm {
             S::pull_structured_events(self, max_number)
         }
 
-        #[inline]
         fn try_pull_structured_events(
             &self,
             max_number: i32,
@@ -2223,14 +2212,12 @@ pub mod cos_notify_comm {
             S::try_pull_structured_events(self, max_number)
         }
 
-        #[inline]
         fn disconnect_sequence_pull_supplier(&self) -> Result<(), rt::SystemException> {
             S::disconnect_sequence_pull_supplier(self)
         }
     }
 
     /// Dispatches requests for `CosNotifyComm::SequencePullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct SequencePullSupplierSkeleton<S>(pub S);
 
     impl<S> SequencePullSupplierSkeleton<S> {
@@ -2247,43 +2234,48 @@ pub mod cos_notify_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 0, 0];
             match operation {
                 0 => {
-                    SequencePullSupplierServant::disconnect_sequence_pull_supplier(
-                        servant,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        SequencePullSupplierServant::disconnect_sequence_pull_supplier(
+                            servant,
+                        ),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
-                    let max_number: i32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match SequencePullSupplierServant::pull_structured_events(
-                        servant,
-                        max_number,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let max_number: i32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        SequencePullSupplierServant::pull_structured_events(
+                            servant,
+                            max_number,
+                        ),
+                    )
                 }
-                2 => NotifySubscribeSkeleton::upcall_on(servant, skeleton, 0, call),
                 3 => {
-                    let mut input = call.arguments()?;
-                    let max_number: i32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match SequencePullSupplierServant::try_pull_structured_events(
+                    let input = &mut call.arguments()?;
+                    let max_number: i32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        SequencePullSupplierServant::try_pull_structured_events(
+                            servant,
+                            max_number,
+                        ),
+                    )
+                }
+                2 => {
+                    NotifySubscribeSkeleton::upcall_on(
                         servant,
-                        max_number,
-                    ) {
-                        Ok((result, has_event)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&has_event, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                        skeleton,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -2319,11 +2311,7 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -2369,14 +2357,12 @@ pub mod cos_notify_comm {
 
     impl<S: SequencePushSupplierServant + ?Sized> SequencePushSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn disconnect_sequence_push_supplier(&self) -> Result<(), rt::SystemException> {
             S::disconnect_sequence_push_supplier(self)
         }
     }
 
     /// Dispatches requests for `CosNotifyComm::SequencePushSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct SequencePushSupplierSkeleton<S>(pub S);
 
     impl<S> SequencePushSupplierSkeleton<S> {
@@ -2393,15 +2379,25 @@ pub mod cos_notify_comm {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0];
             match operation {
                 0 => {
-                    SequencePushSupplierServant::disconnect_sequence_push_supplier(
-                        servant,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        SequencePushSupplierServant::disconnect_sequence_push_supplier(
+                            servant,
+                        ),
+                    )
                 }
-                1 => NotifySubscribeSkeleton::upcall_on(servant, skeleton, 0, call),
+                1 => {
+                    NotifySubscribeSkeleton::upcall_on(
+                        servant,
+                        skeleton,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
                 _ => call.implicit(skeleton),
             }
         }
@@ -2431,11 +2427,7 @@ pub mod cos_notify_comm {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -2554,54 +2546,54 @@ pub mod cos_notify_filter {
         Vec<CallbackId> = || rt::sequence_code(&callback_id_tc(), 0)
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct UnsupportedFilterableData {}
-    rt::ordered! { UnsupportedFilterableData }
+    rt::equal! { UnsupportedFilterableData }
     rt::exception! {
         #[inline] members UnsupportedFilterableData,
         "IDL:omg.org/CosNotifyFilter/UnsupportedFilterableData:1.0", "UnsupportedFilterableData"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidGrammar {}
-    rt::ordered! { InvalidGrammar }
+    rt::equal! { InvalidGrammar }
     rt::exception! {
         #[inline] members InvalidGrammar, "IDL:omg.org/CosNotifyFilter/InvalidGrammar:1.0", "InvalidGrammar"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidConstraint {
         pub constr: ConstraintExp,
     }
-    rt::ordered! { InvalidConstraint, constr }
+    rt::equal! { InvalidConstraint }
     rt::exception! {
         #[inline] members InvalidConstraint, "IDL:omg.org/CosNotifyFilter/InvalidConstraint:1.0",
         "InvalidConstraint", constr: ConstraintExp as "constr"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct DuplicateConstraintId {
         pub id: ConstraintId,
     }
-    rt::ordered! { DuplicateConstraintId, id }
+    rt::equal! { DuplicateConstraintId }
     rt::exception! {
         #[inline] members DuplicateConstraintId, "IDL:omg.org/CosNotifyFilter/DuplicateConstraintID:1.0",
         "DuplicateConstraintID", id: ConstraintId as "id" = constraint_id_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct ConstraintNotFound {
         pub id: ConstraintId,
     }
-    rt::ordered! { ConstraintNotFound, id }
+    rt::equal! { ConstraintNotFound }
     rt::exception! {
         #[inline] members ConstraintNotFound, "IDL:omg.org/CosNotifyFilter/ConstraintNotFound:1.0",
         "ConstraintNotFound", id: ConstraintId as "id" = constraint_id_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct CallbackNotFound {}
-    rt::ordered! { CallbackNotFound }
+    rt::equal! { CallbackNotFound }
     rt::exception! {
         #[inline] members CallbackNotFound, "IDL:omg.org/CosNotifyFilter/CallbackNotFound:1.0",
         "CallbackNotFound"
@@ -2868,12 +2860,10 @@ pub mod cos_notify_filter {
     }
 
     impl<S: FilterServant + ?Sized> FilterServant for ::std::sync::Arc<S> {
-        #[inline]
         fn constraint_grammar(&self) -> Result<String, rt::SystemException> {
             S::constraint_grammar(self)
         }
 
-        #[inline]
         fn add_constraints(
             &self,
             constraint_list: &[ConstraintExp],
@@ -2881,7 +2871,6 @@ pub mod cos_notify_filter {
             S::add_constraints(self, constraint_list)
         }
 
-        #[inline]
         fn modify_constraints(
             &self,
             del_list: &[ConstraintId],
@@ -2890,7 +2879,6 @@ pub mod cos_notify_filter {
             S::modify_constraints(self, del_list, modify_list)
         }
 
-        #[inline]
         fn get_constraints(
             &self,
             id_list: &[ConstraintId],
@@ -2898,22 +2886,18 @@ pub mod cos_notify_filter {
             S::get_constraints(self, id_list)
         }
 
-        #[inline]
         fn get_all_constraints(&self) -> Result<ConstraintInfoSeq, rt::SystemException> {
             S::get_all_constraints(self)
         }
 
-        #[inline]
         fn remove_all_constraints(&self) -> Result<(), rt::SystemException> {
             S::remove_all_constraints(self)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
 
-        #[inline]
         fn r#match(
             &self,
             filterable_data: &rt::Any,
@@ -2921,7 +2905,6 @@ pub mod cos_notify_filter {
             S::r#match(self, filterable_data)
         }
 
-        #[inline]
         fn match_structured(
             &self,
             filterable_data: &super::cos_notification::StructuredEvent,
@@ -2929,7 +2912,6 @@ pub mod cos_notify_filter {
             S::match_structured(self, filterable_data)
         }
 
-        #[inline]
         fn match_typed(
             &self,
             filterable_data: &[super::cos_notification::Property],
@@ -2937,7 +2919,6 @@ pub mod cos_notify_filter {
             S::match_typed(self, filterable_data)
         }
 
-        #[inline]
         fn attach_callback(
             &self,
             callback: Option<&super::cos_notify_comm::NotifySubscribe>,
@@ -2945,7 +2926,6 @@ pub mod cos_notify_filter {
             S::attach_callback(self, callback)
         }
 
-        #[inline]
         fn detach_callback(
             &self,
             callback: CallbackId,
@@ -2953,14 +2933,12 @@ pub mod cos_notify_filter {
             S::detach_callback(self, callback)
         }
 
-        #[inline]
         fn get_callbacks(&self) -> Result<CallbackIdSeq, rt::SystemException> {
             S::get_callbacks(self)
         }
     }
 
     /// Dispatches requests for `CosNotifyFilter::Filter` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct FilterSkeleton<S>(pub S);
 
     impl<S> FilterSkeleton<S> {
@@ -3010,114 +2988,87 @@ pub mod cos_notify_filter {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    let result = FilterServant::constraint_grammar(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, FilterServant::constraint_grammar(&self.0)),
                 1 => {
-                    let mut input = call.arguments()?;
-                    let constraint_list = <ConstraintExp as rt::Decode>::lend(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match FilterServant::add_constraints(&self.0, &constraint_list) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let constraint_list = <ConstraintExp as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FilterServant::add_constraints(&self.0, &constraint_list),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let callback: Option<super::cos_notify_comm::NotifySubscribe> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let callback: Option<super::cos_notify_comm::NotifySubscribe> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = FilterServant::attach_callback(
-                        &self.0,
-                        callback.as_ref(),
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FilterServant::attach_callback(&self.0, callback.as_ref()),
+                    )
                 }
-                3 => {
-                    FilterServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
+                3 => rt::answer(call, FilterServant::destroy(&self.0)),
                 4 => {
-                    let mut input = call.arguments()?;
-                    let callback: CallbackId = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FilterServant::detach_callback(&self.0, callback) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let callback: CallbackId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, FilterServant::detach_callback(&self.0, callback))
                 }
-                5 => {
-                    let result = FilterServant::get_all_constraints(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                6 => {
-                    let result = FilterServant::get_callbacks(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                5 => rt::answer(call, FilterServant::get_all_constraints(&self.0)),
+                6 => rt::answer(call, FilterServant::get_callbacks(&self.0)),
                 7 => {
-                    let mut input = call.arguments()?;
-                    let id_list = <ConstraintId as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FilterServant::get_constraints(&self.0, &id_list) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let id_list = <ConstraintId as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, FilterServant::get_constraints(&self.0, &id_list))
                 }
                 8 => {
-                    let mut input = call.arguments()?;
-                    let filterable_data: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FilterServant::r#match(&self.0, &filterable_data) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filterable_data: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, FilterServant::r#match(&self.0, &filterable_data))
                 }
                 9 => {
-                    let mut input = call.arguments()?;
-                    let filterable_data: super::cos_notification::StructuredEvent = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let filterable_data: super::cos_notification::StructuredEvent = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match FilterServant::match_structured(&self.0, &filterable_data) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FilterServant::match_structured(&self.0, &filterable_data),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let filterable_data = <super::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match FilterServant::match_typed(&self.0, &filterable_data) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FilterServant::match_typed(&self.0, &filterable_data),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
-                    let del_list = <ConstraintId as rt::Decode>::lend(&mut input)?;
-                    let modify_list = <ConstraintInfo as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FilterServant::modify_constraints(
-                        &self.0,
-                        &del_list,
-                        &modify_list,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let del_list = <ConstraintId as rt::Decode>::lend(input)?;
+                    let modify_list = <ConstraintInfo as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FilterServant::modify_constraints(
+                            &self.0,
+                            &del_list,
+                            &modify_list,
+                        ),
+                    )
                 }
-                12 => {
-                    FilterServant::remove_all_constraints(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
+                12 => rt::answer(call, FilterServant::remove_all_constraints(&self.0)),
                 _ => call.implicit(self),
             }
         }
@@ -3449,22 +3400,18 @@ pub mod cos_notify_filter {
     }
 
     impl<S: MappingFilterServant + ?Sized> MappingFilterServant for ::std::sync::Arc<S> {
-        #[inline]
         fn constraint_grammar(&self) -> Result<String, rt::SystemException> {
             S::constraint_grammar(self)
         }
 
-        #[inline]
         fn value_type(&self) -> Result<rt::TypeCode, rt::SystemException> {
             S::value_type(self)
         }
 
-        #[inline]
         fn default_value(&self) -> Result<rt::Any, rt::SystemException> {
             S::default_value(self)
         }
 
-        #[inline]
         fn add_mapping_constraints(
             &self,
             pair_list: &[MappingConstraintPair],
@@ -3475,7 +3422,6 @@ pub mod cos_notify_filter {
             S::add_mapping_constraints(self, pair_list)
         }
 
-        #[inline]
         fn modify_mapping_constraints(
             &self,
             del_list: &[ConstraintId],
@@ -3484,7 +3430,6 @@ pub mod cos_notify_filter {
             S::modify_mapping_constraints(self, del_list, modify_list)
         }
 
-        #[inline]
         fn get_mapping_constraints(
             &self,
             id_list: &[ConstraintId],
@@ -3495,24 +3440,20 @@ pub mod cos_notify_filter {
             S::get_mapping_constraints(self, id_list)
         }
 
-        #[inline]
         fn get_all_mapping_constraints(
             &self,
         ) -> Result<MappingConstraintInfoSeq, rt::SystemException> {
             S::get_all_mapping_constraints(self)
         }
 
-        #[inline]
         fn remove_all_mapping_constraints(&self) -> Result<(), rt::SystemException> {
             S::remove_all_mapping_constraints(self)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
 
-        #[inline]
         fn r#match(
             &self,
             filterable_data: &rt::Any,
@@ -3520,7 +3461,6 @@ pub mod cos_notify_filter {
             S::r#match(self, filterable_data)
         }
 
-        #[inline]
         fn match_structured(
             &self,
             filterable_data: &super::cos_notification::StructuredEvent,
@@ -3528,7 +3468,6 @@ pub mod cos_notify_filter {
             S::match_structured(self, filterable_data)
         }
 
-        #[inline]
         fn match_typed(
             &self,
             filterable_data: &[super::cos_notification::Property],
@@ -3538,7 +3477,6 @@ pub mod cos_notify_filter {
     }
 
     /// Dispatches requests for `CosNotifyFilter::MappingFilter` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct MappingFilterSkeleton<S>(pub S);
 
     impl<S> MappingFilterSkeleton<S> {
@@ -3587,124 +3525,91 @@ pub mod cos_notify_filter {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    let result = MappingFilterServant::constraint_grammar(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                1 => {
-                    let result = MappingFilterServant::default_value(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                2 => {
-                    let result = MappingFilterServant::value_type(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, MappingFilterServant::constraint_grammar(&self.0)),
+                1 => rt::answer(call, MappingFilterServant::default_value(&self.0)),
+                2 => rt::answer(call, MappingFilterServant::value_type(&self.0)),
                 3 => {
-                    let mut input = call.arguments()?;
-                    let pair_list = <MappingConstraintPair as rt::Decode>::lend(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match MappingFilterServant::add_mapping_constraints(
-                        &self.0,
-                        &pair_list,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let pair_list = <MappingConstraintPair as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MappingFilterServant::add_mapping_constraints(
+                            &self.0,
+                            &pair_list,
+                        ),
+                    )
                 }
-                4 => {
-                    MappingFilterServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
+                4 => rt::answer(call, MappingFilterServant::destroy(&self.0)),
                 5 => {
-                    let result = MappingFilterServant::get_all_mapping_constraints(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        MappingFilterServant::get_all_mapping_constraints(&self.0),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
-                    let id_list = <ConstraintId as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match MappingFilterServant::get_mapping_constraints(
-                        &self.0,
-                        &id_list,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let id_list = <ConstraintId as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MappingFilterServant::get_mapping_constraints(&self.0, &id_list),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
-                    let filterable_data: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match MappingFilterServant::r#match(&self.0, &filterable_data) {
-                        Ok((result, result_to_set)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&result_to_set, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filterable_data: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MappingFilterServant::r#match(&self.0, &filterable_data),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
-                    let filterable_data: super::cos_notification::StructuredEvent = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let filterable_data: super::cos_notification::StructuredEvent = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match MappingFilterServant::match_structured(
-                        &self.0,
-                        &filterable_data,
-                    ) {
-                        Ok((result, result_to_set)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&result_to_set, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MappingFilterServant::match_structured(&self.0, &filterable_data),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let filterable_data = <super::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match MappingFilterServant::match_typed(&self.0, &filterable_data) {
-                        Ok((result, result_to_set)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&result_to_set, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MappingFilterServant::match_typed(&self.0, &filterable_data),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let del_list = <ConstraintId as rt::Decode>::lend(&mut input)?;
+                    let input = &mut call.arguments()?;
+                    let del_list = <ConstraintId as rt::Decode>::lend(input)?;
                     let modify_list = <MappingConstraintInfo as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match MappingFilterServant::modify_mapping_constraints(
-                        &self.0,
-                        &del_list,
-                        &modify_list,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        MappingFilterServant::modify_mapping_constraints(
+                            &self.0,
+                            &del_list,
+                            &modify_list,
+                        ),
+                    )
                 }
                 11 => {
-                    MappingFilterServant::remove_all_mapping_constraints(&self.0)?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        MappingFilterServant::remove_all_mapping_constraints(&self.0),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -3830,7 +3735,6 @@ pub mod cos_notify_filter {
     }
 
     impl<S: FilterFactoryServant + ?Sized> FilterFactoryServant for ::std::sync::Arc<S> {
-        #[inline]
         fn create_filter(
             &self,
             constraint_grammar: &str,
@@ -3838,7 +3742,6 @@ pub mod cos_notify_filter {
             S::create_filter(self, constraint_grammar)
         }
 
-        #[inline]
         fn create_mapping_filter(
             &self,
             constraint_grammar: &str,
@@ -3849,7 +3752,6 @@ pub mod cos_notify_filter {
     }
 
     /// Dispatches requests for `CosNotifyFilter::FilterFactory` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct FilterFactorySkeleton<S>(pub S);
 
     impl<S> FilterFactorySkeleton<S> {
@@ -3885,33 +3787,30 @@ pub mod cos_notify_filter {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let constraint_grammar = input.str()?;
-                    rt::end_arguments(&input);
-                    match FilterFactoryServant::create_filter(
-                        &self.0,
-                        &constraint_grammar,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FilterFactoryServant::create_filter(&self.0, &constraint_grammar),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let constraint_grammar = input.str()?;
-                    let default_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FilterFactoryServant::create_mapping_filter(
-                        &self.0,
-                        &constraint_grammar,
-                        &default_value,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let default_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FilterFactoryServant::create_mapping_filter(
+                            &self.0,
+                            &constraint_grammar,
+                            &default_value,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -3949,9 +3848,9 @@ pub mod cos_notify_filter {
         "FilterIDSeq", Vec<FilterId> = || rt::sequence_code(&filter_id_tc(), 0)
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct FilterNotFound {}
-    rt::ordered! { FilterNotFound }
+    rt::equal! { FilterNotFound }
     rt::exception! {
         #[inline] members FilterNotFound, "IDL:omg.org/CosNotifyFilter/FilterNotFound:1.0", "FilterNotFound"
     }
@@ -4060,7 +3959,6 @@ pub mod cos_notify_filter {
     }
 
     impl<S: FilterAdminServant + ?Sized> FilterAdminServant for ::std::sync::Arc<S> {
-        #[inline]
         fn add_filter(
             &self,
             new_filter: Option<&Filter>,
@@ -4068,7 +3966,6 @@ pub mod cos_notify_filter {
             S::add_filter(self, new_filter)
         }
 
-        #[inline]
         fn remove_filter(
             &self,
             filter: FilterId,
@@ -4076,7 +3973,6 @@ pub mod cos_notify_filter {
             S::remove_filter(self, filter)
         }
 
-        #[inline]
         fn get_filter(
             &self,
             filter: FilterId,
@@ -4084,19 +3980,16 @@ pub mod cos_notify_filter {
             S::get_filter(self, filter)
         }
 
-        #[inline]
         fn get_all_filters(&self) -> Result<FilterIdSeq, rt::SystemException> {
             S::get_all_filters(self)
         }
 
-        #[inline]
         fn remove_all_filters(&self) -> Result<(), rt::SystemException> {
             S::remove_all_filters(self)
         }
     }
 
     /// Dispatches requests for `CosNotifyFilter::FilterAdmin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct FilterAdminSkeleton<S>(pub S);
 
     impl<S> FilterAdminSkeleton<S> {
@@ -4113,43 +4006,30 @@ pub mod cos_notify_filter {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let new_filter: Option<Filter> = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = FilterAdminServant::add_filter(
-                        servant,
-                        new_filter.as_ref(),
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let new_filter: Option<Filter> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FilterAdminServant::add_filter(servant, new_filter.as_ref()),
+                    )
                 }
-                1 => {
-                    let result = FilterAdminServant::get_all_filters(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                1 => rt::answer(call, FilterAdminServant::get_all_filters(servant)),
                 2 => {
-                    let mut input = call.arguments()?;
-                    let filter: FilterId = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FilterAdminServant::get_filter(servant, filter) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, FilterAdminServant::get_filter(servant, filter))
                 }
-                3 => {
-                    FilterAdminServant::remove_all_filters(servant)?;
-                    call.reply(|_out| Ok(()))
-                }
+                3 => rt::answer(call, FilterAdminServant::remove_all_filters(servant)),
                 4 => {
-                    let mut input = call.arguments()?;
-                    let filter: FilterId = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match FilterAdminServant::remove_filter(servant, filter) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, FilterAdminServant::remove_filter(servant, filter))
                 }
                 _ => call.implicit(skeleton),
             }
@@ -4184,11 +4064,7 @@ pub mod cos_notify_filter {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -4228,25 +4104,25 @@ pub mod cos_notify_filter {
 pub mod cos_notify_channel_admin {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct ConnectionAlreadyActive {}
-    rt::ordered! { ConnectionAlreadyActive }
+    rt::equal! { ConnectionAlreadyActive }
     rt::exception! {
         #[inline] members ConnectionAlreadyActive,
         "IDL:omg.org/CosNotifyChannelAdmin/ConnectionAlreadyActive:1.0", "ConnectionAlreadyActive"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct ConnectionAlreadyInactive {}
-    rt::ordered! { ConnectionAlreadyInactive }
+    rt::equal! { ConnectionAlreadyInactive }
     rt::exception! {
         #[inline] members ConnectionAlreadyInactive,
         "IDL:omg.org/CosNotifyChannelAdmin/ConnectionAlreadyInactive:1.0", "ConnectionAlreadyInactive"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NotConnected {}
-    rt::ordered! { NotConnected }
+    rt::equal! { NotConnected }
     rt::exception! {
         #[inline] members NotConnected, "IDL:omg.org/CosNotifyChannelAdmin/NotConnected:1.0", "NotConnected"
     }
@@ -4675,22 +4551,18 @@ pub mod cos_notify_channel_admin {
     }
 
     impl<S: ConsumerAdminServant + ?Sized> ConsumerAdminServant for ::std::sync::Arc<S> {
-        #[inline]
         fn my_id(&self) -> Result<AdminId, rt::SystemException> {
             S::my_id(self)
         }
 
-        #[inline]
         fn my_channel(&self) -> Result<Option<EventChannel>, rt::SystemException> {
             S::my_channel(self)
         }
 
-        #[inline]
         fn my_operator(&self) -> Result<InterFilterGroupOperator, rt::SystemException> {
             S::my_operator(self)
         }
 
-        #[inline]
         fn priority_filter(
             &self,
         ) -> Result<
@@ -4700,7 +4572,6 @@ pub mod cos_notify_channel_admin {
             S::priority_filter(self)
         }
 
-        #[inline]
         fn set_priority_filter(
             &self,
             value: Option<&super::cos_notify_filter::MappingFilter>,
@@ -4708,7 +4579,6 @@ pub mod cos_notify_channel_admin {
             S::set_priority_filter(self, value)
         }
 
-        #[inline]
         fn lifetime_filter(
             &self,
         ) -> Result<
@@ -4718,7 +4588,6 @@ pub mod cos_notify_channel_admin {
             S::lifetime_filter(self)
         }
 
-        #[inline]
         fn set_lifetime_filter(
             &self,
             value: Option<&super::cos_notify_filter::MappingFilter>,
@@ -4726,17 +4595,14 @@ pub mod cos_notify_channel_admin {
             S::set_lifetime_filter(self, value)
         }
 
-        #[inline]
         fn pull_suppliers(&self) -> Result<ProxyIdSeq, rt::SystemException> {
             S::pull_suppliers(self)
         }
 
-        #[inline]
         fn push_suppliers(&self) -> Result<ProxyIdSeq, rt::SystemException> {
             S::push_suppliers(self)
         }
 
-        #[inline]
         fn get_proxy_supplier(
             &self,
             proxy_id: ProxyId,
@@ -4744,7 +4610,6 @@ pub mod cos_notify_channel_admin {
             S::get_proxy_supplier(self, proxy_id)
         }
 
-        #[inline]
         fn obtain_notification_pull_supplier(
             &self,
             ctype: ClientType,
@@ -4755,7 +4620,6 @@ pub mod cos_notify_channel_admin {
             S::obtain_notification_pull_supplier(self, ctype)
         }
 
-        #[inline]
         fn obtain_notification_push_supplier(
             &self,
             ctype: ClientType,
@@ -4766,14 +4630,12 @@ pub mod cos_notify_channel_admin {
             S::obtain_notification_push_supplier(self, ctype)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::ConsumerAdmin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ConsumerAdminSkeleton<S>(pub S);
 
     impl<S> ConsumerAdminSkeleton<S> {
@@ -4841,166 +4703,101 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 3, 4, 1, 0, 2,
+            ];
             match operation {
-                0 => {
-                    let result = ConsumerAdminServant::my_channel(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                1 => {
-                    let result = ConsumerAdminServant::my_id(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                2 => {
-                    let result = ConsumerAdminServant::my_operator(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                3 => {
-                    let result = ConsumerAdminServant::lifetime_filter(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                4 => {
-                    let result = ConsumerAdminServant::priority_filter(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                5 => {
-                    let result = ConsumerAdminServant::pull_suppliers(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                6 => {
-                    let result = ConsumerAdminServant::push_suppliers(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, ConsumerAdminServant::my_channel(&self.0)),
+                1 => rt::answer(call, ConsumerAdminServant::my_id(&self.0)),
+                2 => rt::answer(call, ConsumerAdminServant::my_operator(&self.0)),
+                3 => rt::answer(call, ConsumerAdminServant::lifetime_filter(&self.0)),
+                4 => rt::answer(call, ConsumerAdminServant::priority_filter(&self.0)),
+                5 => rt::answer(call, ConsumerAdminServant::pull_suppliers(&self.0)),
+                6 => rt::answer(call, ConsumerAdminServant::push_suppliers(&self.0)),
                 7 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    ConsumerAdminServant::set_lifetime_filter(&self.0, value.as_ref())?;
-                    call.reply(|_out| Ok(()))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ConsumerAdminServant::set_lifetime_filter(
+                            &self.0,
+                            value.as_ref(),
+                        ),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    ConsumerAdminServant::set_priority_filter(&self.0, value.as_ref())?;
-                    call.reply(|_out| Ok(()))
-                }
-                9 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
+                        ConsumerAdminServant::set_priority_filter(
+                            &self.0,
+                            value.as_ref(),
+                        ),
                     )
                 }
-                10 => {
-                    ConsumerAdminServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
-                11 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                12 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
-                        call,
-                    )
-                }
+                10 => rt::answer(call, ConsumerAdminServant::destroy(&self.0)),
                 13 => {
-                    let mut input = call.arguments()?;
-                    let proxy_id: ProxyId = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match ConsumerAdminServant::get_proxy_supplier(&self.0, proxy_id) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                14 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                    let input = &mut call.arguments()?;
+                    let proxy_id: ProxyId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
+                        ConsumerAdminServant::get_proxy_supplier(&self.0, proxy_id),
                     )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
-                    let ctype: ClientType = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match ConsumerAdminServant::obtain_notification_pull_supplier(
-                        &self.0,
-                        ctype,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let ctype: ClientType = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ConsumerAdminServant::obtain_notification_pull_supplier(
+                            &self.0,
+                            ctype,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
-                    let ctype: ClientType = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match ConsumerAdminServant::obtain_notification_push_supplier(
-                        &self.0,
-                        ctype,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let ctype: ClientType = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ConsumerAdminServant::obtain_notification_push_supplier(
+                            &self.0,
+                            ctype,
+                        ),
+                    )
                 }
                 17 => {
-                    let result = crate::cos_event_channel_admin::ConsumerAdminServant::obtain_pull_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::ConsumerAdminServant::obtain_pull_supplier(
+                            &self.0,
+                        ),
+                    )
                 }
                 18 => {
-                    let result = crate::cos_event_channel_admin::ConsumerAdminServant::obtain_push_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                19 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        3,
+                    rt::answer(
                         call,
+                        crate::cos_event_channel_admin::ConsumerAdminServant::obtain_push_supplier(
+                            &self.0,
+                        ),
                     )
                 }
-                20 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        4,
-                        call,
-                    )
-                }
-                21 => {
+                14 | 21 | 23 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -5008,15 +4805,15 @@ pub mod cos_notify_channel_admin {
                     super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                23 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
+                9 | 11..=12 | 19..=20 => {
+                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -5383,32 +5180,26 @@ pub mod cos_notify_channel_admin {
     }
 
     impl<S: SupplierAdminServant + ?Sized> SupplierAdminServant for ::std::sync::Arc<S> {
-        #[inline]
         fn my_id(&self) -> Result<AdminId, rt::SystemException> {
             S::my_id(self)
         }
 
-        #[inline]
         fn my_channel(&self) -> Result<Option<EventChannel>, rt::SystemException> {
             S::my_channel(self)
         }
 
-        #[inline]
         fn my_operator(&self) -> Result<InterFilterGroupOperator, rt::SystemException> {
             S::my_operator(self)
         }
 
-        #[inline]
         fn pull_consumers(&self) -> Result<ProxyIdSeq, rt::SystemException> {
             S::pull_consumers(self)
         }
 
-        #[inline]
         fn push_consumers(&self) -> Result<ProxyIdSeq, rt::SystemException> {
             S::push_consumers(self)
         }
 
-        #[inline]
         fn get_proxy_consumer(
             &self,
             proxy_id: ProxyId,
@@ -5416,7 +5207,6 @@ pub mod cos_notify_channel_admin {
             S::get_proxy_consumer(self, proxy_id)
         }
 
-        #[inline]
         fn obtain_notification_pull_consumer(
             &self,
             ctype: ClientType,
@@ -5427,7 +5217,6 @@ pub mod cos_notify_channel_admin {
             S::obtain_notification_pull_consumer(self, ctype)
         }
 
-        #[inline]
         fn obtain_notification_push_consumer(
             &self,
             ctype: ClientType,
@@ -5438,14 +5227,12 @@ pub mod cos_notify_channel_admin {
             S::obtain_notification_push_consumer(self, ctype)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::SupplierAdmin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct SupplierAdminSkeleton<S>(pub S);
 
     impl<S> SupplierAdminSkeleton<S> {
@@ -5509,156 +5296,87 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 3, 4, 1, 2,
+            ];
             match operation {
-                0 => {
-                    let result = SupplierAdminServant::my_channel(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                1 => {
-                    let result = SupplierAdminServant::my_id(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                2 => {
-                    let result = SupplierAdminServant::my_operator(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                3 => {
-                    let result = SupplierAdminServant::pull_consumers(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                4 => {
-                    let result = SupplierAdminServant::push_consumers(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                5 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                6 => {
-                    SupplierAdminServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
-                7 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                8 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
-                        call,
-                    )
-                }
+                0 => rt::answer(call, SupplierAdminServant::my_channel(&self.0)),
+                1 => rt::answer(call, SupplierAdminServant::my_id(&self.0)),
+                2 => rt::answer(call, SupplierAdminServant::my_operator(&self.0)),
+                3 => rt::answer(call, SupplierAdminServant::pull_consumers(&self.0)),
+                4 => rt::answer(call, SupplierAdminServant::push_consumers(&self.0)),
+                6 => rt::answer(call, SupplierAdminServant::destroy(&self.0)),
                 9 => {
-                    let mut input = call.arguments()?;
-                    let proxy_id: ProxyId = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match SupplierAdminServant::get_proxy_consumer(&self.0, proxy_id) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                10 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                    let input = &mut call.arguments()?;
+                    let proxy_id: ProxyId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
+                        SupplierAdminServant::get_proxy_consumer(&self.0, proxy_id),
                     )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
-                    let ctype: ClientType = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match SupplierAdminServant::obtain_notification_pull_consumer(
-                        &self.0,
-                        ctype,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let ctype: ClientType = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        SupplierAdminServant::obtain_notification_pull_consumer(
+                            &self.0,
+                            ctype,
+                        ),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let ctype: ClientType = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match SupplierAdminServant::obtain_notification_push_consumer(
-                        &self.0,
-                        ctype,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let ctype: ClientType = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        SupplierAdminServant::obtain_notification_push_consumer(
+                            &self.0,
+                            ctype,
+                        ),
+                    )
                 }
                 13 => {
-                    let result = crate::cos_event_channel_admin::SupplierAdminServant::obtain_pull_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::SupplierAdminServant::obtain_pull_consumer(
+                            &self.0,
+                        ),
+                    )
                 }
                 14 => {
-                    let result = crate::cos_event_channel_admin::SupplierAdminServant::obtain_push_consumer(
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::SupplierAdminServant::obtain_push_consumer(
+                            &self.0,
+                        ),
+                    )
+                }
+                10 | 18..=19 => {
+                    super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 15 => {
                     super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                16 => {
+                5 | 7..=8 | 16..=17 => {
                     super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        3,
-                        call,
-                    )
-                }
-                17 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        4,
-                        call,
-                    )
-                }
-                18 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                19 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -5978,28 +5696,24 @@ pub mod cos_notify_channel_admin {
     }
 
     impl<S: EventChannelServant + ?Sized> EventChannelServant for ::std::sync::Arc<S> {
-        #[inline]
         fn my_factory(
             &self,
         ) -> Result<Option<EventChannelFactory>, rt::SystemException> {
             S::my_factory(self)
         }
 
-        #[inline]
         fn default_consumer_admin(
             &self,
         ) -> Result<Option<ConsumerAdmin>, rt::SystemException> {
             S::default_consumer_admin(self)
         }
 
-        #[inline]
         fn default_supplier_admin(
             &self,
         ) -> Result<Option<SupplierAdmin>, rt::SystemException> {
             S::default_supplier_admin(self)
         }
 
-        #[inline]
         fn default_filter_factory(
             &self,
         ) -> Result<
@@ -6009,7 +5723,6 @@ pub mod cos_notify_channel_admin {
             S::default_filter_factory(self)
         }
 
-        #[inline]
         fn new_for_consumers(
             &self,
             op: InterFilterGroupOperator,
@@ -6017,7 +5730,6 @@ pub mod cos_notify_channel_admin {
             S::new_for_consumers(self, op)
         }
 
-        #[inline]
         fn new_for_suppliers(
             &self,
             op: InterFilterGroupOperator,
@@ -6025,7 +5737,6 @@ pub mod cos_notify_channel_admin {
             S::new_for_suppliers(self, op)
         }
 
-        #[inline]
         fn get_consumeradmin(
             &self,
             id: AdminId,
@@ -6033,7 +5744,6 @@ pub mod cos_notify_channel_admin {
             S::get_consumeradmin(self, id)
         }
 
-        #[inline]
         fn get_supplieradmin(
             &self,
             id: AdminId,
@@ -6041,19 +5751,16 @@ pub mod cos_notify_channel_admin {
             S::get_supplieradmin(self, id)
         }
 
-        #[inline]
         fn get_all_consumeradmins(&self) -> Result<AdminIdSeq, rt::SystemException> {
             S::get_all_consumeradmins(self)
         }
 
-        #[inline]
         fn get_all_supplieradmins(&self) -> Result<AdminIdSeq, rt::SystemException> {
             S::get_all_supplieradmins(self)
         }
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::EventChannel` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct EventChannelSkeleton<S>(pub S);
 
     impl<S> EventChannelSkeleton<S> {
@@ -6114,131 +5821,103 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2,
+            ];
             match operation {
-                0 => {
-                    let result = EventChannelServant::my_factory(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, EventChannelServant::my_factory(&self.0)),
                 1 => {
-                    let result = EventChannelServant::default_consumer_admin(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        EventChannelServant::default_consumer_admin(&self.0),
+                    )
                 }
                 2 => {
-                    let result = EventChannelServant::default_filter_factory(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        EventChannelServant::default_filter_factory(&self.0),
+                    )
                 }
                 3 => {
-                    let result = EventChannelServant::default_supplier_admin(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        EventChannelServant::default_supplier_admin(&self.0),
+                    )
                 }
                 4 => {
-                    crate::cos_event_channel_admin::EventChannelServant::destroy(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::EventChannelServant::destroy(
+                            &self.0,
+                        ),
+                    )
                 }
                 5 => {
-                    let result = crate::cos_event_channel_admin::EventChannelServant::for_consumers(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::EventChannelServant::for_consumers(
+                            &self.0,
+                        ),
+                    )
                 }
                 6 => {
-                    let result = crate::cos_event_channel_admin::EventChannelServant::for_suppliers(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                7 => {
-                    super::cos_notification::AdminPropertiesAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                    rt::answer(
                         call,
+                        crate::cos_event_channel_admin::EventChannelServant::for_suppliers(
+                            &self.0,
+                        ),
                     )
                 }
                 8 => {
-                    let result = EventChannelServant::get_all_consumeradmins(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        EventChannelServant::get_all_consumeradmins(&self.0),
+                    )
                 }
                 9 => {
-                    let result = EventChannelServant::get_all_supplieradmins(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        EventChannelServant::get_all_supplieradmins(&self.0),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let id: AdminId = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match EventChannelServant::get_consumeradmin(&self.0, id) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let id: AdminId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, EventChannelServant::get_consumeradmin(&self.0, id))
                 }
-                11 => {
+                12 => {
+                    let input = &mut call.arguments()?;
+                    let id: AdminId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, EventChannelServant::get_supplieradmin(&self.0, id))
+                }
+                13 => {
+                    let input = &mut call.arguments()?;
+                    let op: InterFilterGroupOperator = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, EventChannelServant::new_for_consumers(&self.0, op))
+                }
+                14 => {
+                    let input = &mut call.arguments()?;
+                    let op: InterFilterGroupOperator = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, EventChannelServant::new_for_suppliers(&self.0, op))
+                }
+                11 | 16..=17 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                12 => {
-                    let mut input = call.arguments()?;
-                    let id: AdminId = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match EventChannelServant::get_supplieradmin(&self.0, id) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                13 => {
-                    let mut input = call.arguments()?;
-                    let op: InterFilterGroupOperator = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (result, id) = EventChannelServant::new_for_consumers(
-                        &self.0,
-                        op,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&id, out)
-                    })
-                }
-                14 => {
-                    let mut input = call.arguments()?;
-                    let op: InterFilterGroupOperator = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (result, id) = EventChannelServant::new_for_suppliers(
-                        &self.0,
-                        op,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&id, out)
-                    })
-                }
-                15 => {
+                7 | 15 => {
                     super::cos_notification::AdminPropertiesAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
-                        call,
-                    )
-                }
-                16 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                17 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -6353,7 +6032,6 @@ pub mod cos_notify_channel_admin {
 
     impl<S: EventChannelFactoryServant + ?Sized> EventChannelFactoryServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn create_channel(
             &self,
             initial_qos: &[super::cos_notification::Property],
@@ -6365,12 +6043,10 @@ pub mod cos_notify_channel_admin {
             S::create_channel(self, initial_qos, initial_admin)
         }
 
-        #[inline]
         fn get_all_channels(&self) -> Result<ChannelIdSeq, rt::SystemException> {
             S::get_all_channels(self)
         }
 
-        #[inline]
         fn get_event_channel(
             &self,
             id: ChannelId,
@@ -6380,7 +6056,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::EventChannelFactory` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct EventChannelFactorySkeleton<S>(pub S);
 
     impl<S> EventChannelFactorySkeleton<S> {
@@ -6417,43 +6092,40 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let initial_qos = <super::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let initial_admin = <super::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match EventChannelFactoryServant::create_channel(
-                        &self.0,
-                        &initial_qos,
-                        &initial_admin,
-                    ) {
-                        Ok((result, id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        EventChannelFactoryServant::create_channel(
+                            &self.0,
+                            &initial_qos,
+                            &initial_admin,
+                        ),
+                    )
                 }
                 1 => {
-                    let result = EventChannelFactoryServant::get_all_channels(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        EventChannelFactoryServant::get_all_channels(&self.0),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let id: ChannelId = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match EventChannelFactoryServant::get_event_channel(&self.0, id) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let id: ChannelId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        EventChannelFactoryServant::get_event_channel(&self.0, id),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -6704,17 +6376,14 @@ pub mod cos_notify_channel_admin {
     }
 
     impl<S: ProxyConsumerServant + ?Sized> ProxyConsumerServant for ::std::sync::Arc<S> {
-        #[inline]
         fn my_type(&self) -> Result<ProxyType, rt::SystemException> {
             S::my_type(self)
         }
 
-        #[inline]
         fn my_admin(&self) -> Result<Option<SupplierAdmin>, rt::SystemException> {
             S::my_admin(self)
         }
 
-        #[inline]
         fn obtain_subscription_types(
             &self,
             mode: ObtainInfoMode,
@@ -6722,7 +6391,6 @@ pub mod cos_notify_channel_admin {
             S::obtain_subscription_types(self, mode)
         }
 
-        #[inline]
         fn validate_event_qos(
             &self,
             required_qos: &[super::cos_notification::Property],
@@ -6735,7 +6403,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxyConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ProxyConsumerSkeleton<S>(pub S);
 
     impl<S> ProxyConsumerSkeleton<S> {
@@ -6752,103 +6419,44 @@ pub mod cos_notify_channel_admin {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 0, 1, 2, 0, 0, 3, 4, 1, 0, 2];
             match operation {
-                0 => {
-                    let result = ProxyConsumerServant::my_admin(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                1 => {
-                    let result = ProxyConsumerServant::my_type(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                2 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        0,
-                        call,
-                    )
-                }
-                3 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        1,
-                        call,
-                    )
-                }
-                4 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        2,
-                        call,
-                    )
-                }
-                5 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        0,
-                        call,
-                    )
-                }
+                0 => rt::answer(call, ProxyConsumerServant::my_admin(servant)),
+                1 => rt::answer(call, ProxyConsumerServant::my_type(servant)),
                 6 => {
-                    let mut input = call.arguments()?;
-                    let mode: ObtainInfoMode = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = ProxyConsumerServant::obtain_subscription_types(
-                        servant,
-                        mode,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                7 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        3,
+                    let input = &mut call.arguments()?;
+                    let mode: ObtainInfoMode = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
-                    )
-                }
-                8 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        4,
-                        call,
-                    )
-                }
-                9 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        1,
-                        call,
+                        ProxyConsumerServant::obtain_subscription_types(servant, mode),
                     )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <super::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match ProxyConsumerServant::validate_event_qos(
-                        servant,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ProxyConsumerServant::validate_event_qos(servant, &required_qos),
+                    )
                 }
-                11 => {
+                5 | 9 | 11 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         servant,
                         skeleton,
-                        2,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                2..=4 | 7..=8 => {
+                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                        servant,
+                        skeleton,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -6894,11 +6502,7 @@ pub mod cos_notify_channel_admin {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -7190,17 +6794,14 @@ pub mod cos_notify_channel_admin {
     }
 
     impl<S: ProxySupplierServant + ?Sized> ProxySupplierServant for ::std::sync::Arc<S> {
-        #[inline]
         fn my_type(&self) -> Result<ProxyType, rt::SystemException> {
             S::my_type(self)
         }
 
-        #[inline]
         fn my_admin(&self) -> Result<Option<ConsumerAdmin>, rt::SystemException> {
             S::my_admin(self)
         }
 
-        #[inline]
         fn priority_filter(
             &self,
         ) -> Result<
@@ -7210,7 +6811,6 @@ pub mod cos_notify_channel_admin {
             S::priority_filter(self)
         }
 
-        #[inline]
         fn set_priority_filter(
             &self,
             value: Option<&super::cos_notify_filter::MappingFilter>,
@@ -7218,7 +6818,6 @@ pub mod cos_notify_channel_admin {
             S::set_priority_filter(self, value)
         }
 
-        #[inline]
         fn lifetime_filter(
             &self,
         ) -> Result<
@@ -7228,7 +6827,6 @@ pub mod cos_notify_channel_admin {
             S::lifetime_filter(self)
         }
 
-        #[inline]
         fn set_lifetime_filter(
             &self,
             value: Option<&super::cos_notify_filter::MappingFilter>,
@@ -7236,7 +6834,6 @@ pub mod cos_notify_channel_admin {
             S::set_lifetime_filter(self, value)
         }
 
-        #[inline]
         fn obtain_offered_types(
             &self,
             mode: ObtainInfoMode,
@@ -7244,7 +6841,6 @@ pub mod cos_notify_channel_admin {
             S::obtain_offered_types(self, mode)
         }
 
-        #[inline]
         fn validate_event_qos(
             &self,
             required_qos: &[super::cos_notification::Property],
@@ -7257,7 +6853,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxySupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ProxySupplierSkeleton<S>(pub S);
 
     impl<S> ProxySupplierSkeleton<S> {
@@ -7274,129 +6869,74 @@ pub mod cos_notify_channel_admin {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 3, 4, 1, 0, 2];
             match operation {
-                0 => {
-                    let result = ProxySupplierServant::my_admin(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                1 => {
-                    let result = ProxySupplierServant::my_type(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                2 => {
-                    let result = ProxySupplierServant::lifetime_filter(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                3 => {
-                    let result = ProxySupplierServant::priority_filter(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, ProxySupplierServant::my_admin(servant)),
+                1 => rt::answer(call, ProxySupplierServant::my_type(servant)),
+                2 => rt::answer(call, ProxySupplierServant::lifetime_filter(servant)),
+                3 => rt::answer(call, ProxySupplierServant::priority_filter(servant)),
                 4 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    ProxySupplierServant::set_lifetime_filter(servant, value.as_ref())?;
-                    call.reply(|_out| Ok(()))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ProxySupplierServant::set_lifetime_filter(
+                            servant,
+                            value.as_ref(),
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    ProxySupplierServant::set_priority_filter(servant, value.as_ref())?;
-                    call.reply(|_out| Ok(()))
-                }
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        0,
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
-                    )
-                }
-                7 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        1,
-                        call,
-                    )
-                }
-                8 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        2,
-                        call,
-                    )
-                }
-                9 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        0,
-                        call,
+                        ProxySupplierServant::set_priority_filter(
+                            servant,
+                            value.as_ref(),
+                        ),
                     )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let mode: ObtainInfoMode = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = ProxySupplierServant::obtain_offered_types(
-                        servant,
-                        mode,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                11 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        3,
+                    let input = &mut call.arguments()?;
+                    let mode: ObtainInfoMode = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
-                    )
-                }
-                12 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        4,
-                        call,
-                    )
-                }
-                13 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        1,
-                        call,
+                        ProxySupplierServant::obtain_offered_types(servant, mode),
                     )
                 }
                 14 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <super::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match ProxySupplierServant::validate_event_qos(
-                        servant,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ProxySupplierServant::validate_event_qos(servant, &required_qos),
+                    )
                 }
-                15 => {
+                9 | 13 | 15 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         servant,
                         skeleton,
-                        2,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                6..=8 | 11..=12 => {
+                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                        servant,
+                        skeleton,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -7446,11 +6986,7 @@ pub mod cos_notify_channel_admin {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -7549,7 +7085,6 @@ pub mod cos_notify_channel_admin {
 
     impl<S: ProxyPushConsumerServant + ?Sized> ProxyPushConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_any_push_supplier(
             &self,
             push_supplier: Option<&crate::cos_event_comm::PushSupplier>,
@@ -7559,7 +7094,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxyPushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ProxyPushConsumerSkeleton<S>(pub S);
 
     impl<S> ProxyPushConsumerSkeleton<S> {
@@ -7618,113 +7152,69 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 0, 3, 4, 1, 10, 2];
             match operation {
-                0 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
                 3 => {
-                    let mut input = call.arguments()?;
-                    let push_supplier: Option<crate::cos_event_comm::PushSupplier> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let push_supplier: Option<crate::cos_event_comm::PushSupplier> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match ProxyPushConsumerServant::connect_any_push_supplier(
-                        &self.0,
-                        push_supplier.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ProxyPushConsumerServant::connect_any_push_supplier(
+                            &self.0,
+                            push_supplier.as_ref(),
+                        ),
+                    )
                 }
                 4 => {
-                    crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
-                }
-                5 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
+                    rt::answer(
                         call,
+                        crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
+                            &self.0,
+                        ),
                     )
                 }
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
+                10 => {
+                    let input = &mut call.arguments()?;
+                    let data: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
+                        crate::cos_event_comm::PushConsumerServant::push(&self.0, &data),
                     )
                 }
-                7 => {
+                7 | 13 | 15 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                8 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 6, call),
                 9 => {
                     super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                10 => {
-                    let mut input = call.arguments()?;
-                    let data: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_event_comm::PushConsumerServant::push(
-                        &self.0,
-                        &data,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                11 => {
+                2 | 5..=6 | 11..=12 => {
                     super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        3,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                12 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                0..=1 | 8 | 14 => {
+                    ProxyConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        4,
-                        call,
-                    )
-                }
-                13 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                14 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 10, call),
-                15 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -7854,7 +7344,6 @@ pub mod cos_notify_channel_admin {
     impl<
         S: StructuredProxyPushConsumerServant + ?Sized,
     > StructuredProxyPushConsumerServant for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_structured_push_supplier(
             &self,
             push_supplier: Option<&super::cos_notify_comm::StructuredPushSupplier>,
@@ -7867,7 +7356,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::StructuredProxyPushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StructuredProxyPushConsumerSkeleton<S>(pub S);
 
     impl<S> StructuredProxyPushConsumerSkeleton<S> {
@@ -7927,111 +7415,60 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 2, 3, 4, 1, 10, 2];
             match operation {
-                0 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let push_supplier: Option<
                         super::cos_notify_comm::StructuredPushSupplier,
-                    > = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StructuredProxyPushConsumerServant::connect_structured_push_supplier(
-                        &self.0,
-                        push_supplier.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                4 => {
-                    super::cos_notify_comm::StructuredPushConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                    > = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
+                        StructuredProxyPushConsumerServant::connect_structured_push_supplier(
+                            &self.0,
+                            push_supplier.as_ref(),
+                        ),
                     )
                 }
-                5 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
-                        call,
-                    )
-                }
-                7 => {
+                7 | 13 | 15 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                8 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 6, call),
                 9 => {
                     super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                10 => {
+                4 | 10 => {
                     super::cos_notify_comm::StructuredPushConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                11 => {
+                2 | 5..=6 | 11..=12 => {
                     super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        3,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                12 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                0..=1 | 8 | 14 => {
+                    ProxyConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        4,
-                        call,
-                    )
-                }
-                13 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                14 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 10, call),
-                15 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -8147,7 +7584,6 @@ pub mod cos_notify_channel_admin {
 
     impl<S: SequenceProxyPushConsumerServant + ?Sized> SequenceProxyPushConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_sequence_push_supplier(
             &self,
             push_supplier: Option<&super::cos_notify_comm::SequencePushSupplier>,
@@ -8157,7 +7593,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::SequenceProxyPushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct SequenceProxyPushConsumerSkeleton<S>(pub S);
 
     impl<S> SequenceProxyPushConsumerSkeleton<S> {
@@ -8217,111 +7652,60 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 2, 3, 4, 1, 10, 2];
             match operation {
-                0 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let push_supplier: Option<
                         super::cos_notify_comm::SequencePushSupplier,
-                    > = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match SequenceProxyPushConsumerServant::connect_sequence_push_supplier(
-                        &self.0,
-                        push_supplier.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                4 => {
-                    super::cos_notify_comm::SequencePushConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                    > = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
+                        SequenceProxyPushConsumerServant::connect_sequence_push_supplier(
+                            &self.0,
+                            push_supplier.as_ref(),
+                        ),
                     )
                 }
-                5 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
-                        call,
-                    )
-                }
-                7 => {
+                7 | 13 | 15 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                8 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 6, call),
                 9 => {
                     super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                10 => {
+                4 | 10 => {
                     super::cos_notify_comm::SequencePushConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                11 => {
+                2 | 5..=6 | 11..=12 => {
                     super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        3,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                12 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                0..=1 | 8 | 14 => {
+                    ProxyConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        4,
-                        call,
-                    )
-                }
-                13 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                14 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 10, call),
-                15 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -8447,7 +7831,6 @@ pub mod cos_notify_channel_admin {
 
     impl<S: ProxyPullSupplierServant + ?Sized> ProxyPullSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_any_pull_consumer(
             &self,
             pull_consumer: Option<&crate::cos_event_comm::PullConsumer>,
@@ -8457,7 +7840,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxyPullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ProxyPullSupplierSkeleton<S>(pub S);
 
     impl<S> ProxyPullSupplierSkeleton<S> {
@@ -8524,94 +7906,50 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 0, 3, 4, 1, 0, 0, 14, 2,
+            ];
             match operation {
-                0 => ProxySupplierSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxySupplierSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => ProxySupplierSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => ProxySupplierSkeleton::upcall_on(&self.0, self, 3, call),
-                4 => ProxySupplierSkeleton::upcall_on(&self.0, self, 4, call),
-                5 => ProxySupplierSkeleton::upcall_on(&self.0, self, 5, call),
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
                 7 => {
-                    let mut input = call.arguments()?;
-                    let pull_consumer: Option<crate::cos_event_comm::PullConsumer> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let pull_consumer: Option<crate::cos_event_comm::PullConsumer> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match ProxyPullSupplierServant::connect_any_pull_consumer(
-                        &self.0,
-                        pull_consumer.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ProxyPullSupplierServant::connect_any_pull_consumer(
+                            &self.0,
+                            pull_consumer.as_ref(),
+                        ),
+                    )
                 }
                 8 => {
-                    crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
-                }
-                9 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
+                    rt::answer(
                         call,
+                        crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
+                            &self.0,
+                        ),
                     )
                 }
-                10 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
-                        call,
-                    )
-                }
-                11 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                12 => ProxySupplierSkeleton::upcall_on(&self.0, self, 10, call),
                 13 => {
-                    match crate::cos_event_comm::PullSupplierServant::pull(&self.0) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                14 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        3,
+                    rt::answer(
                         call,
+                        crate::cos_event_comm::PullSupplierServant::pull(&self.0),
                     )
                 }
-                15 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        4,
+                18 => {
+                    rt::answer(
                         call,
+                        crate::cos_event_comm::PullSupplierServant::try_pull(&self.0),
                     )
                 }
-                16 => {
+                11 | 16 | 20 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -8619,27 +7957,23 @@ pub mod cos_notify_channel_admin {
                     super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                18 => {
-                    match crate::cos_event_comm::PullSupplierServant::try_pull(&self.0) {
-                        Ok((result, has_event)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&has_event, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                19 => ProxySupplierSkeleton::upcall_on(&self.0, self, 14, call),
-                20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
+                6 | 9..=10 | 14..=15 => {
+                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        2,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                0..=5 | 12 | 19 => {
+                    ProxySupplierSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -8781,7 +8115,6 @@ pub mod cos_notify_channel_admin {
     impl<
         S: StructuredProxyPullSupplierServant + ?Sized,
     > StructuredProxyPullSupplierServant for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_structured_pull_consumer(
             &self,
             pull_consumer: Option<&super::cos_notify_comm::StructuredPullConsumer>,
@@ -8794,7 +8127,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::StructuredProxyPullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StructuredProxyPullSupplierSkeleton<S>(pub S);
 
     impl<S> StructuredProxyPullSupplierSkeleton<S> {
@@ -8862,98 +8194,30 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 1, 3, 4, 1, 0, 3, 14, 2,
+            ];
             match operation {
-                0 => ProxySupplierSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxySupplierSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => ProxySupplierSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => ProxySupplierSkeleton::upcall_on(&self.0, self, 3, call),
-                4 => ProxySupplierSkeleton::upcall_on(&self.0, self, 4, call),
-                5 => ProxySupplierSkeleton::upcall_on(&self.0, self, 5, call),
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
                 7 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let pull_consumer: Option<
                         super::cos_notify_comm::StructuredPullConsumer,
-                    > = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StructuredProxyPullSupplierServant::connect_structured_pull_consumer(
-                        &self.0,
-                        pull_consumer.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                8 => {
-                    super::cos_notify_comm::StructuredPullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                    > = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
+                        StructuredProxyPullSupplierServant::connect_structured_pull_consumer(
+                            &self.0,
+                            pull_consumer.as_ref(),
+                        ),
                     )
                 }
-                9 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                10 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
-                        call,
-                    )
-                }
-                11 => {
+                11 | 16 | 20 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
-                        call,
-                    )
-                }
-                12 => ProxySupplierSkeleton::upcall_on(&self.0, self, 10, call),
-                13 => {
-                    super::cos_notify_comm::StructuredPullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                14 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        3,
-                        call,
-                    )
-                }
-                15 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        4,
-                        call,
-                    )
-                }
-                16 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -8961,24 +8225,31 @@ pub mod cos_notify_channel_admin {
                     super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                18 => {
+                8 | 13 | 18 => {
                     super::cos_notify_comm::StructuredPullSupplierSkeleton::upcall_on(
                         &self.0,
                         self,
-                        3,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                19 => ProxySupplierSkeleton::upcall_on(&self.0, self, 14, call),
-                20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
+                6 | 9..=10 | 14..=15 => {
+                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        2,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                0..=5 | 12 | 19 => {
+                    ProxySupplierSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -9119,7 +8390,6 @@ pub mod cos_notify_channel_admin {
 
     impl<S: SequenceProxyPullSupplierServant + ?Sized> SequenceProxyPullSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_sequence_pull_consumer(
             &self,
             pull_consumer: Option<&super::cos_notify_comm::SequencePullConsumer>,
@@ -9129,7 +8399,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::SequenceProxyPullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct SequenceProxyPullSupplierSkeleton<S>(pub S);
 
     impl<S> SequenceProxyPullSupplierSkeleton<S> {
@@ -9197,98 +8466,30 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 1, 3, 4, 1, 0, 3, 14, 2,
+            ];
             match operation {
-                0 => ProxySupplierSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxySupplierSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => ProxySupplierSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => ProxySupplierSkeleton::upcall_on(&self.0, self, 3, call),
-                4 => ProxySupplierSkeleton::upcall_on(&self.0, self, 4, call),
-                5 => ProxySupplierSkeleton::upcall_on(&self.0, self, 5, call),
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
                 7 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let pull_consumer: Option<
                         super::cos_notify_comm::SequencePullConsumer,
-                    > = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match SequenceProxyPullSupplierServant::connect_sequence_pull_consumer(
-                        &self.0,
-                        pull_consumer.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                8 => {
-                    super::cos_notify_comm::SequencePullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                    > = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
+                        SequenceProxyPullSupplierServant::connect_sequence_pull_consumer(
+                            &self.0,
+                            pull_consumer.as_ref(),
+                        ),
                     )
                 }
-                9 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                10 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
-                        call,
-                    )
-                }
-                11 => {
+                11 | 16 | 20 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
-                        call,
-                    )
-                }
-                12 => ProxySupplierSkeleton::upcall_on(&self.0, self, 10, call),
-                13 => {
-                    super::cos_notify_comm::SequencePullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                14 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        3,
-                        call,
-                    )
-                }
-                15 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        4,
-                        call,
-                    )
-                }
-                16 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -9296,24 +8497,31 @@ pub mod cos_notify_channel_admin {
                     super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                18 => {
+                8 | 13 | 18 => {
                     super::cos_notify_comm::SequencePullSupplierSkeleton::upcall_on(
                         &self.0,
                         self,
-                        3,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                19 => ProxySupplierSkeleton::upcall_on(&self.0, self, 14, call),
-                20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
+                6 | 9..=10 | 14..=15 => {
+                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        2,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                0..=5 | 12 | 19 => {
+                    ProxySupplierSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -9438,7 +8646,6 @@ pub mod cos_notify_channel_admin {
 
     impl<S: ProxyPullConsumerServant + ?Sized> ProxyPullConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_any_pull_supplier(
             &self,
             pull_supplier: Option<&crate::cos_event_comm::PullSupplier>,
@@ -9446,14 +8653,12 @@ pub mod cos_notify_channel_admin {
             S::connect_any_pull_supplier(self, pull_supplier)
         }
 
-        #[inline]
         fn suspend_connection(
             &self,
         ) -> Result<(), proxy_pull_consumer::SuspendConnectionError> {
             S::suspend_connection(self)
         }
 
-        #[inline]
         fn resume_connection(
             &self,
         ) -> Result<(), proxy_pull_consumer::ResumeConnectionError> {
@@ -9462,7 +8667,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxyPullConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ProxyPullConsumerSkeleton<S>(pub S);
 
     impl<S> ProxyPullConsumerSkeleton<S> {
@@ -9525,113 +8729,74 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 3, 4, 0, 1, 0, 10, 2,
+            ];
             match operation {
-                0 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
                 3 => {
-                    let mut input = call.arguments()?;
-                    let pull_supplier: Option<crate::cos_event_comm::PullSupplier> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let pull_supplier: Option<crate::cos_event_comm::PullSupplier> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match ProxyPullConsumerServant::connect_any_pull_supplier(
-                        &self.0,
-                        pull_supplier.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ProxyPullConsumerServant::connect_any_pull_supplier(
+                            &self.0,
+                            pull_supplier.as_ref(),
+                        ),
+                    )
                 }
                 4 => {
-                    crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
-                }
-                5 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
+                    rt::answer(
                         call,
+                        crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
+                            &self.0,
+                        ),
                     )
                 }
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
+                12 => {
+                    rt::answer(
                         call,
+                        ProxyPullConsumerServant::resume_connection(&self.0),
                     )
                 }
-                7 => {
+                14 => {
+                    rt::answer(
+                        call,
+                        ProxyPullConsumerServant::suspend_connection(&self.0),
+                    )
+                }
+                7 | 13 | 16 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                8 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 6, call),
                 9 => {
                     super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                10 => {
+                2 | 5..=6 | 10..=11 => {
                     super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        3,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                11 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                0..=1 | 8 | 15 => {
+                    ProxyConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        4,
-                        call,
-                    )
-                }
-                12 => {
-                    match ProxyPullConsumerServant::resume_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                13 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                14 => {
-                    match ProxyPullConsumerServant::suspend_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                15 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 10, call),
-                16 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -9816,7 +8981,6 @@ pub mod cos_notify_channel_admin {
     impl<
         S: StructuredProxyPullConsumerServant + ?Sized,
     > StructuredProxyPullConsumerServant for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_structured_pull_supplier(
             &self,
             pull_supplier: Option<&super::cos_notify_comm::StructuredPullSupplier>,
@@ -9827,14 +8991,12 @@ pub mod cos_notify_channel_admin {
             S::connect_structured_pull_supplier(self, pull_supplier)
         }
 
-        #[inline]
         fn suspend_connection(
             &self,
         ) -> Result<(), structured_proxy_pull_consumer::SuspendConnectionError> {
             S::suspend_connection(self)
         }
 
-        #[inline]
         fn resume_connection(
             &self,
         ) -> Result<(), structured_proxy_pull_consumer::ResumeConnectionError> {
@@ -9843,7 +9005,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::StructuredProxyPullConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StructuredProxyPullConsumerSkeleton<S>(pub S);
 
     impl<S> StructuredProxyPullConsumerSkeleton<S> {
@@ -9907,119 +9068,74 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 3, 4, 0, 1, 0, 10, 2,
+            ];
             match operation {
-                0 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                3 => {
+                    let input = &mut call.arguments()?;
+                    let pull_supplier: Option<
+                        super::cos_notify_comm::StructuredPullSupplier,
+                    > = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        StructuredProxyPullConsumerServant::connect_structured_pull_supplier(
+                            &self.0,
+                            pull_supplier.as_ref(),
+                        ),
+                    )
+                }
+                12 => {
+                    rt::answer(
+                        call,
+                        StructuredProxyPullConsumerServant::resume_connection(&self.0),
+                    )
+                }
+                14 => {
+                    rt::answer(
+                        call,
+                        StructuredProxyPullConsumerServant::suspend_connection(&self.0),
+                    )
+                }
+                7 | 13 | 16 => {
+                    super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                3 => {
-                    let mut input = call.arguments()?;
-                    let pull_supplier: Option<
-                        super::cos_notify_comm::StructuredPullSupplier,
-                    > = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StructuredProxyPullConsumerServant::connect_structured_pull_supplier(
+                9 => {
+                    super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
                         &self.0,
-                        pull_supplier.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 4 => {
                     super::cos_notify_comm::StructuredPullConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                5 => {
+                2 | 5..=6 | 10..=11 => {
                     super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                0..=1 | 8 | 15 => {
+                    ProxyConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        2,
-                        call,
-                    )
-                }
-                7 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                8 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 6, call),
-                9 => {
-                    super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                10 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        3,
-                        call,
-                    )
-                }
-                11 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        4,
-                        call,
-                    )
-                }
-                12 => {
-                    match StructuredProxyPullConsumerServant::resume_connection(
-                        &self.0,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                13 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                14 => {
-                    match StructuredProxyPullConsumerServant::suspend_connection(
-                        &self.0,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                15 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 10, call),
-                16 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -10155,7 +9271,6 @@ pub mod cos_notify_channel_admin {
 
     impl<S: SequenceProxyPullConsumerServant + ?Sized> SequenceProxyPullConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_sequence_pull_supplier(
             &self,
             pull_supplier: Option<&super::cos_notify_comm::SequencePullSupplier>,
@@ -10163,14 +9278,12 @@ pub mod cos_notify_channel_admin {
             S::connect_sequence_pull_supplier(self, pull_supplier)
         }
 
-        #[inline]
         fn suspend_connection(
             &self,
         ) -> Result<(), sequence_proxy_pull_consumer::SuspendConnectionError> {
             S::suspend_connection(self)
         }
 
-        #[inline]
         fn resume_connection(
             &self,
         ) -> Result<(), sequence_proxy_pull_consumer::ResumeConnectionError> {
@@ -10179,7 +9292,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::SequenceProxyPullConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct SequenceProxyPullConsumerSkeleton<S>(pub S);
 
     impl<S> SequenceProxyPullConsumerSkeleton<S> {
@@ -10243,115 +9355,74 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 3, 4, 0, 1, 0, 10, 2,
+            ];
             match operation {
-                0 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                3 => {
+                    let input = &mut call.arguments()?;
+                    let pull_supplier: Option<
+                        super::cos_notify_comm::SequencePullSupplier,
+                    > = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        SequenceProxyPullConsumerServant::connect_sequence_pull_supplier(
+                            &self.0,
+                            pull_supplier.as_ref(),
+                        ),
+                    )
+                }
+                12 => {
+                    rt::answer(
+                        call,
+                        SequenceProxyPullConsumerServant::resume_connection(&self.0),
+                    )
+                }
+                14 => {
+                    rt::answer(
+                        call,
+                        SequenceProxyPullConsumerServant::suspend_connection(&self.0),
+                    )
+                }
+                7 | 13 | 16 => {
+                    super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                3 => {
-                    let mut input = call.arguments()?;
-                    let pull_supplier: Option<
-                        super::cos_notify_comm::SequencePullSupplier,
-                    > = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match SequenceProxyPullConsumerServant::connect_sequence_pull_supplier(
+                9 => {
+                    super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
                         &self.0,
-                        pull_supplier.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 4 => {
                     super::cos_notify_comm::SequencePullConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                5 => {
+                2 | 5..=6 | 10..=11 => {
                     super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                0..=1 | 8 | 15 => {
+                    ProxyConsumerSkeleton::upcall_on(
                         &self.0,
                         self,
-                        2,
-                        call,
-                    )
-                }
-                7 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                8 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 6, call),
-                9 => {
-                    super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                10 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        3,
-                        call,
-                    )
-                }
-                11 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        4,
-                        call,
-                    )
-                }
-                12 => {
-                    match SequenceProxyPullConsumerServant::resume_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                13 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                14 => {
-                    match SequenceProxyPullConsumerServant::suspend_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                15 => ProxyConsumerSkeleton::upcall_on(&self.0, self, 10, call),
-                16 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -10485,7 +9556,6 @@ pub mod cos_notify_channel_admin {
 
     impl<S: ProxyPushSupplierServant + ?Sized> ProxyPushSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_any_push_consumer(
             &self,
             push_consumer: Option<&crate::cos_event_comm::PushConsumer>,
@@ -10493,14 +9563,12 @@ pub mod cos_notify_channel_admin {
             S::connect_any_push_consumer(self, push_consumer)
         }
 
-        #[inline]
         fn suspend_connection(
             &self,
         ) -> Result<(), proxy_push_supplier::SuspendConnectionError> {
             S::suspend_connection(self)
         }
 
-        #[inline]
         fn resume_connection(
             &self,
         ) -> Result<(), proxy_push_supplier::ResumeConnectionError> {
@@ -10509,7 +9577,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxyPushSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ProxyPushSupplierSkeleton<S>(pub S);
 
     impl<S> ProxyPushSupplierSkeleton<S> {
@@ -10576,94 +9643,50 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 3, 4, 0, 1, 0, 0, 14, 2,
+            ];
             match operation {
-                0 => ProxySupplierSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxySupplierSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => ProxySupplierSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => ProxySupplierSkeleton::upcall_on(&self.0, self, 3, call),
-                4 => ProxySupplierSkeleton::upcall_on(&self.0, self, 4, call),
-                5 => ProxySupplierSkeleton::upcall_on(&self.0, self, 5, call),
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
                 7 => {
-                    let mut input = call.arguments()?;
-                    let push_consumer: Option<crate::cos_event_comm::PushConsumer> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let push_consumer: Option<crate::cos_event_comm::PushConsumer> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match ProxyPushSupplierServant::connect_any_push_consumer(
-                        &self.0,
-                        push_consumer.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ProxyPushSupplierServant::connect_any_push_consumer(
+                            &self.0,
+                            push_consumer.as_ref(),
+                        ),
+                    )
                 }
                 8 => {
-                    crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
-                }
-                9 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
+                    rt::answer(
                         call,
-                    )
-                }
-                10 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
-                        call,
-                    )
-                }
-                11 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                12 => ProxySupplierSkeleton::upcall_on(&self.0, self, 10, call),
-                13 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        3,
-                        call,
-                    )
-                }
-                14 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        4,
-                        call,
+                        crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
+                            &self.0,
+                        ),
                     )
                 }
                 15 => {
-                    match ProxyPushSupplierServant::resume_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        ProxyPushSupplierServant::resume_connection(&self.0),
+                    )
                 }
-                16 => {
+                18 => {
+                    rt::answer(
+                        call,
+                        ProxyPushSupplierServant::suspend_connection(&self.0),
+                    )
+                }
+                11 | 16 | 20 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -10671,22 +9694,23 @@ pub mod cos_notify_channel_admin {
                     super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                18 => {
-                    match ProxyPushSupplierServant::suspend_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                19 => ProxySupplierSkeleton::upcall_on(&self.0, self, 14, call),
-                20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
+                6 | 9..=10 | 13..=14 => {
+                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        2,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                0..=5 | 12 | 19 => {
+                    ProxySupplierSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -10830,7 +9854,6 @@ pub mod cos_notify_channel_admin {
     impl<
         S: StructuredProxyPushSupplierServant + ?Sized,
     > StructuredProxyPushSupplierServant for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_structured_push_consumer(
             &self,
             push_consumer: Option<&super::cos_notify_comm::StructuredPushConsumer>,
@@ -10841,14 +9864,12 @@ pub mod cos_notify_channel_admin {
             S::connect_structured_push_consumer(self, push_consumer)
         }
 
-        #[inline]
         fn suspend_connection(
             &self,
         ) -> Result<(), structured_proxy_push_supplier::SuspendConnectionError> {
             S::suspend_connection(self)
         }
 
-        #[inline]
         fn resume_connection(
             &self,
         ) -> Result<(), structured_proxy_push_supplier::ResumeConnectionError> {
@@ -10857,7 +9878,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::StructuredProxyPushSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct StructuredProxyPushSupplierSkeleton<S>(pub S);
 
     impl<S> StructuredProxyPushSupplierSkeleton<S> {
@@ -10925,98 +9945,42 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 3, 4, 0, 1, 0, 0, 14, 2,
+            ];
             match operation {
-                0 => ProxySupplierSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxySupplierSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => ProxySupplierSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => ProxySupplierSkeleton::upcall_on(&self.0, self, 3, call),
-                4 => ProxySupplierSkeleton::upcall_on(&self.0, self, 4, call),
-                5 => ProxySupplierSkeleton::upcall_on(&self.0, self, 5, call),
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
                 7 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let push_consumer: Option<
                         super::cos_notify_comm::StructuredPushConsumer,
-                    > = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match StructuredProxyPushSupplierServant::connect_structured_push_consumer(
-                        &self.0,
-                        push_consumer.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                8 => {
-                    super::cos_notify_comm::StructuredPushSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                    > = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
-                    )
-                }
-                9 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                10 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
-                        call,
-                    )
-                }
-                11 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                12 => ProxySupplierSkeleton::upcall_on(&self.0, self, 10, call),
-                13 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        3,
-                        call,
-                    )
-                }
-                14 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        4,
-                        call,
+                        StructuredProxyPushSupplierServant::connect_structured_push_consumer(
+                            &self.0,
+                            push_consumer.as_ref(),
+                        ),
                     )
                 }
                 15 => {
-                    match StructuredProxyPushSupplierServant::resume_connection(
-                        &self.0,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        StructuredProxyPushSupplierServant::resume_connection(&self.0),
+                    )
                 }
-                16 => {
+                18 => {
+                    rt::answer(
+                        call,
+                        StructuredProxyPushSupplierServant::suspend_connection(&self.0),
+                    )
+                }
+                11 | 16 | 20 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -11024,24 +9988,31 @@ pub mod cos_notify_channel_admin {
                     super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                18 => {
-                    match StructuredProxyPushSupplierServant::suspend_connection(
-                        &self.0,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                19 => ProxySupplierSkeleton::upcall_on(&self.0, self, 14, call),
-                20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
+                8 => {
+                    super::cos_notify_comm::StructuredPushSupplierSkeleton::upcall_on(
                         &self.0,
                         self,
-                        2,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                6 | 9..=10 | 13..=14 => {
+                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                0..=5 | 12 | 19 => {
+                    ProxySupplierSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -11180,7 +10151,6 @@ pub mod cos_notify_channel_admin {
 
     impl<S: SequenceProxyPushSupplierServant + ?Sized> SequenceProxyPushSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_sequence_push_consumer(
             &self,
             push_consumer: Option<&super::cos_notify_comm::SequencePushConsumer>,
@@ -11188,14 +10158,12 @@ pub mod cos_notify_channel_admin {
             S::connect_sequence_push_consumer(self, push_consumer)
         }
 
-        #[inline]
         fn suspend_connection(
             &self,
         ) -> Result<(), sequence_proxy_push_supplier::SuspendConnectionError> {
             S::suspend_connection(self)
         }
 
-        #[inline]
         fn resume_connection(
             &self,
         ) -> Result<(), sequence_proxy_push_supplier::ResumeConnectionError> {
@@ -11204,7 +10172,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosNotifyChannelAdmin::SequenceProxyPushSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct SequenceProxyPushSupplierSkeleton<S>(pub S);
 
     impl<S> SequenceProxyPushSupplierSkeleton<S> {
@@ -11272,96 +10239,42 @@ pub mod cos_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 3, 4, 0, 1, 0, 0, 14, 2,
+            ];
             match operation {
-                0 => ProxySupplierSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ProxySupplierSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => ProxySupplierSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => ProxySupplierSkeleton::upcall_on(&self.0, self, 3, call),
-                4 => ProxySupplierSkeleton::upcall_on(&self.0, self, 4, call),
-                5 => ProxySupplierSkeleton::upcall_on(&self.0, self, 5, call),
-                6 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
                 7 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let push_consumer: Option<
                         super::cos_notify_comm::SequencePushConsumer,
-                    > = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match SequenceProxyPushSupplierServant::connect_sequence_push_consumer(
-                        &self.0,
-                        push_consumer.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                8 => {
-                    super::cos_notify_comm::SequencePushSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
+                    > = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
                         call,
-                    )
-                }
-                9 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
-                        call,
-                    )
-                }
-                10 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        2,
-                        call,
-                    )
-                }
-                11 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                12 => ProxySupplierSkeleton::upcall_on(&self.0, self, 10, call),
-                13 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        3,
-                        call,
-                    )
-                }
-                14 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        4,
-                        call,
+                        SequenceProxyPushSupplierServant::connect_sequence_push_consumer(
+                            &self.0,
+                            push_consumer.as_ref(),
+                        ),
                     )
                 }
                 15 => {
-                    match SequenceProxyPushSupplierServant::resume_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        SequenceProxyPushSupplierServant::resume_connection(&self.0),
+                    )
                 }
-                16 => {
+                18 => {
+                    rt::answer(
+                        call,
+                        SequenceProxyPushSupplierServant::suspend_connection(&self.0),
+                    )
+                }
+                11 | 16 | 20 => {
                     super::cos_notification::QoSAdminSkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -11369,22 +10282,31 @@ pub mod cos_notify_channel_admin {
                     super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                18 => {
-                    match SequenceProxyPushSupplierServant::suspend_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                19 => ProxySupplierSkeleton::upcall_on(&self.0, self, 14, call),
-                20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
+                8 => {
+                    super::cos_notify_comm::SequencePushSupplierSkeleton::upcall_on(
                         &self.0,
                         self,
-                        2,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                6 | 9..=10 | 13..=14 => {
+                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                0..=5 | 12 | 19 => {
+                    ProxySupplierSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -11455,17 +10377,17 @@ pub mod cos_notify_channel_admin {
         "AdminIDSeq", Vec<AdminId> = || rt::sequence_code(&admin_id_tc(), 0)
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct AdminNotFound {}
-    rt::ordered! { AdminNotFound }
+    rt::equal! { AdminNotFound }
     rt::exception! {
         #[inline] members AdminNotFound, "IDL:omg.org/CosNotifyChannelAdmin/AdminNotFound:1.0",
         "AdminNotFound"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct ProxyNotFound {}
-    rt::ordered! { ProxyNotFound }
+    rt::equal! { ProxyNotFound }
     rt::exception! {
         #[inline] members ProxyNotFound, "IDL:omg.org/CosNotifyChannelAdmin/ProxyNotFound:1.0",
         "ProxyNotFound"
@@ -11504,9 +10426,9 @@ pub mod cos_notify_channel_admin {
         Vec<ChannelId> = || rt::sequence_code(&channel_id_tc(), 0)
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct ChannelNotFound {}
-    rt::ordered! { ChannelNotFound }
+    rt::equal! { ChannelNotFound }
     rt::exception! {
         #[inline] members ChannelNotFound, "IDL:omg.org/CosNotifyChannelAdmin/ChannelNotFound:1.0",
         "ChannelNotFound"

@@ -203,17 +203,14 @@ pub mod cos_property_service {
 
     impl<S: PropertyNamesIteratorServant + ?Sized> PropertyNamesIteratorServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn reset(&self) -> Result<(), rt::SystemException> {
             S::reset(self)
         }
 
-        #[inline]
         fn next_one(&self) -> Result<(bool, PropertyName), rt::SystemException> {
             S::next_one(self)
         }
 
-        #[inline]
         fn next_n(
             &self,
             how_many: u32,
@@ -221,14 +218,12 @@ pub mod cos_property_service {
             S::next_n(self, how_many)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
     }
 
     /// Dispatches requests for `CosPropertyService::PropertyNamesIterator` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PropertyNamesIteratorSkeleton<S>(pub S);
 
     impl<S> PropertyNamesIteratorSkeleton<S> {
@@ -265,38 +260,20 @@ pub mod cos_property_service {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    PropertyNamesIteratorServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
+                0 => rt::answer(call, PropertyNamesIteratorServant::destroy(&self.0)),
                 1 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (result, property_names) = PropertyNamesIteratorServant::next_n(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&property_names, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertyNamesIteratorServant::next_n(&self.0, how_many),
+                    )
                 }
-                2 => {
-                    let (result, property_name) = PropertyNamesIteratorServant::next_one(
-                        &self.0,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&property_name, out)
-                    })
-                }
-                3 => {
-                    PropertyNamesIteratorServant::reset(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
+                2 => rt::answer(call, PropertyNamesIteratorServant::next_one(&self.0)),
+                3 => rt::answer(call, PropertyNamesIteratorServant::reset(&self.0)),
                 _ => call.implicit(self),
             }
         }
@@ -384,17 +361,14 @@ pub mod cos_property_service {
 
     impl<S: PropertiesIteratorServant + ?Sized> PropertiesIteratorServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn reset(&self) -> Result<(), rt::SystemException> {
             S::reset(self)
         }
 
-        #[inline]
         fn next_one(&self) -> Result<(bool, Property), rt::SystemException> {
             S::next_one(self)
         }
 
-        #[inline]
         fn next_n(
             &self,
             how_many: u32,
@@ -402,14 +376,12 @@ pub mod cos_property_service {
             S::next_n(self, how_many)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
     }
 
     /// Dispatches requests for `CosPropertyService::PropertiesIterator` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PropertiesIteratorSkeleton<S>(pub S);
 
     impl<S> PropertiesIteratorSkeleton<S> {
@@ -445,38 +417,20 @@ pub mod cos_property_service {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    PropertiesIteratorServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
+                0 => rt::answer(call, PropertiesIteratorServant::destroy(&self.0)),
                 1 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = PropertiesIteratorServant::next_n(
-                        &self.0,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertiesIteratorServant::next_n(&self.0, how_many),
+                    )
                 }
-                2 => {
-                    let (result, aproperty) = PropertiesIteratorServant::next_one(
-                        &self.0,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&aproperty, out)
-                    })
-                }
-                3 => {
-                    PropertiesIteratorServant::reset(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
+                2 => rt::answer(call, PropertiesIteratorServant::next_one(&self.0)),
+                3 => rt::answer(call, PropertiesIteratorServant::reset(&self.0)),
                 _ => call.implicit(self),
             }
         }
@@ -590,14 +544,12 @@ pub mod cos_property_service {
 
     impl<S: PropertySetFactoryServant + ?Sized> PropertySetFactoryServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn create_propertyset(
             &self,
         ) -> Result<Option<PropertySet>, rt::SystemException> {
             S::create_propertyset(self)
         }
 
-        #[inline]
         fn create_constrained_propertyset(
             &self,
             allowed_property_types: &[rt::TypeCode],
@@ -613,7 +565,6 @@ pub mod cos_property_service {
             )
         }
 
-        #[inline]
         fn create_initial_propertyset(
             &self,
             initial_properties: &[Property],
@@ -626,7 +577,6 @@ pub mod cos_property_service {
     }
 
     /// Dispatches requests for `CosPropertyService::PropertySetFactory` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PropertySetFactorySkeleton<S>(pub S);
 
     impl<S> PropertySetFactorySkeleton<S> {
@@ -666,39 +616,41 @@ pub mod cos_property_service {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let allowed_property_types = <rt::TypeCode as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    let allowed_properties = <Property as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match PropertySetFactoryServant::create_constrained_propertyset(
-                        &self.0,
-                        &allowed_property_types,
-                        &allowed_properties,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let allowed_properties = <Property as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetFactoryServant::create_constrained_propertyset(
+                            &self.0,
+                            &allowed_property_types,
+                            &allowed_properties,
+                        ),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
-                    let initial_properties = <Property as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match PropertySetFactoryServant::create_initial_propertyset(
-                        &self.0,
-                        &initial_properties,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let initial_properties = <Property as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetFactoryServant::create_initial_propertyset(
+                            &self.0,
+                            &initial_properties,
+                        ),
+                    )
                 }
                 2 => {
-                    let result = PropertySetFactoryServant::create_propertyset(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        PropertySetFactoryServant::create_propertyset(&self.0),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -942,19 +894,16 @@ pub mod cos_property_service {
 
     impl<S: PropertySetDefServant + ?Sized> PropertySetDefServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn get_allowed_property_types(
             &self,
         ) -> Result<PropertyTypes, rt::SystemException> {
             S::get_allowed_property_types(self)
         }
 
-        #[inline]
         fn get_allowed_properties(&self) -> Result<PropertyDefs, rt::SystemException> {
             S::get_allowed_properties(self)
         }
 
-        #[inline]
         fn define_property_with_mode(
             &self,
             property_name: &str,
@@ -969,7 +918,6 @@ pub mod cos_property_service {
             )
         }
 
-        #[inline]
         fn define_properties_with_modes(
             &self,
             property_defs: &[PropertyDef],
@@ -977,7 +925,6 @@ pub mod cos_property_service {
             S::define_properties_with_modes(self, property_defs)
         }
 
-        #[inline]
         fn get_property_mode(
             &self,
             property_name: &str,
@@ -985,7 +932,6 @@ pub mod cos_property_service {
             S::get_property_mode(self, property_name)
         }
 
-        #[inline]
         fn get_property_modes(
             &self,
             property_names: &[PropertyName],
@@ -993,7 +939,6 @@ pub mod cos_property_service {
             S::get_property_modes(self, property_names)
         }
 
-        #[inline]
         fn set_property_mode(
             &self,
             property_name: &str,
@@ -1002,7 +947,6 @@ pub mod cos_property_service {
             S::set_property_mode(self, property_name, property_mode)
         }
 
-        #[inline]
         fn set_property_modes(
             &self,
             property_modes: &[PropertyMode],
@@ -1012,7 +956,6 @@ pub mod cos_property_service {
     }
 
     /// Dispatches requests for `CosPropertyService::PropertySetDef` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PropertySetDefSkeleton<S>(pub S);
 
     impl<S> PropertySetDefSkeleton<S> {
@@ -1072,113 +1015,105 @@ pub mod cos_property_service {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 0, 1, 0, 2, 3, 4, 5, 6, 0, 0, 7, 8, 0, 0, 9, 10, 0, 0,
+            ];
             match operation {
-                0 => PropertySetSkeleton::upcall_on(&self.0, self, 0, call),
                 1 => {
-                    let mut input = call.arguments()?;
-                    let property_defs = <PropertyDef as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match PropertySetDefServant::define_properties_with_modes(
-                        &self.0,
-                        &property_defs,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let property_defs = <PropertyDef as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetDefServant::define_properties_with_modes(
+                            &self.0,
+                            &property_defs,
+                        ),
+                    )
                 }
-                2 => PropertySetSkeleton::upcall_on(&self.0, self, 1, call),
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    let property_mode: PropertyModeType = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match PropertySetDefServant::define_property_with_mode(
-                        &self.0,
-                        &property_name,
-                        &property_value,
-                        property_mode,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    let property_mode: PropertyModeType = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetDefServant::define_property_with_mode(
+                            &self.0,
+                            &property_name,
+                            &property_value,
+                            property_mode,
+                        ),
+                    )
                 }
-                4 => PropertySetSkeleton::upcall_on(&self.0, self, 2, call),
-                5 => PropertySetSkeleton::upcall_on(&self.0, self, 3, call),
-                6 => PropertySetSkeleton::upcall_on(&self.0, self, 4, call),
-                7 => PropertySetSkeleton::upcall_on(&self.0, self, 5, call),
-                8 => PropertySetSkeleton::upcall_on(&self.0, self, 6, call),
                 9 => {
-                    let property_defs = PropertySetDefServant::get_allowed_properties(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&property_defs, out))
+                    rt::answer(
+                        call,
+                        PropertySetDefServant::get_allowed_properties(&self.0),
+                    )
                 }
                 10 => {
-                    let property_types = PropertySetDefServant::get_allowed_property_types(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&property_types, out))
+                    rt::answer(
+                        call,
+                        PropertySetDefServant::get_allowed_property_types(&self.0),
+                    )
                 }
-                11 => PropertySetSkeleton::upcall_on(&self.0, self, 7, call),
-                12 => PropertySetSkeleton::upcall_on(&self.0, self, 8, call),
                 13 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match PropertySetDefServant::get_property_mode(
-                        &self.0,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetDefServant::get_property_mode(&self.0, &property_name),
+                    )
                 }
                 14 => {
-                    let mut input = call.arguments()?;
-                    let property_names = <PropertyName as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (result, property_modes) = PropertySetDefServant::get_property_modes(
-                        &self.0,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&property_modes, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let property_names = <PropertyName as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetDefServant::get_property_modes(
+                            &self.0,
+                            &property_names,
+                        ),
+                    )
                 }
-                15 => PropertySetSkeleton::upcall_on(&self.0, self, 9, call),
-                16 => PropertySetSkeleton::upcall_on(&self.0, self, 10, call),
                 17 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_mode: PropertyModeType = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match PropertySetDefServant::set_property_mode(
-                        &self.0,
-                        &property_name,
-                        property_mode,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_mode: PropertyModeType = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetDefServant::set_property_mode(
+                            &self.0,
+                            &property_name,
+                            property_mode,
+                        ),
+                    )
                 }
                 18 => {
-                    let mut input = call.arguments()?;
-                    let property_modes = <PropertyMode as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match PropertySetDefServant::set_property_modes(
+                    let input = &mut call.arguments()?;
+                    let property_modes = <PropertyMode as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetDefServant::set_property_modes(
+                            &self.0,
+                            &property_modes,
+                        ),
+                    )
+                }
+                0 | 2 | 4..=8 | 11..=12 | 15..=16 => {
+                    PropertySetSkeleton::upcall_on(
                         &self.0,
-                        &property_modes,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -1525,7 +1460,6 @@ pub mod cos_property_service {
     }
 
     impl<S: PropertySetServant + ?Sized> PropertySetServant for ::std::sync::Arc<S> {
-        #[inline]
         fn define_property(
             &self,
             property_name: &str,
@@ -1534,7 +1468,6 @@ pub mod cos_property_service {
             S::define_property(self, property_name, property_value)
         }
 
-        #[inline]
         fn define_properties(
             &self,
             nproperties: &[Property],
@@ -1542,12 +1475,10 @@ pub mod cos_property_service {
             S::define_properties(self, nproperties)
         }
 
-        #[inline]
         fn get_number_of_properties(&self) -> Result<u32, rt::SystemException> {
             S::get_number_of_properties(self)
         }
 
-        #[inline]
         fn get_all_property_names(
             &self,
             how_many: u32,
@@ -1558,7 +1489,6 @@ pub mod cos_property_service {
             S::get_all_property_names(self, how_many)
         }
 
-        #[inline]
         fn get_property_value(
             &self,
             property_name: &str,
@@ -1566,7 +1496,6 @@ pub mod cos_property_service {
             S::get_property_value(self, property_name)
         }
 
-        #[inline]
         fn get_properties(
             &self,
             property_names: &[PropertyName],
@@ -1574,7 +1503,6 @@ pub mod cos_property_service {
             S::get_properties(self, property_names)
         }
 
-        #[inline]
         fn get_all_properties(
             &self,
             how_many: u32,
@@ -1582,7 +1510,6 @@ pub mod cos_property_service {
             S::get_all_properties(self, how_many)
         }
 
-        #[inline]
         fn delete_property(
             &self,
             property_name: &str,
@@ -1590,7 +1517,6 @@ pub mod cos_property_service {
             S::delete_property(self, property_name)
         }
 
-        #[inline]
         fn delete_properties(
             &self,
             property_names: &[PropertyName],
@@ -1598,12 +1524,10 @@ pub mod cos_property_service {
             S::delete_properties(self, property_names)
         }
 
-        #[inline]
         fn delete_all_properties(&self) -> Result<bool, rt::SystemException> {
             S::delete_all_properties(self)
         }
 
-        #[inline]
         fn is_property_defined(
             &self,
             property_name: &str,
@@ -1613,7 +1537,6 @@ pub mod cos_property_service {
     }
 
     /// Dispatches requests for `CosPropertyService::PropertySet` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PropertySetSkeleton<S>(pub S);
 
     impl<S> PropertySetSkeleton<S> {
@@ -1630,122 +1553,100 @@ pub mod cos_property_service {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let nproperties = <Property as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match PropertySetServant::define_properties(servant, &nproperties) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let nproperties = <Property as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetServant::define_properties(servant, &nproperties),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    let property_value: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match PropertySetServant::define_property(
-                        servant,
-                        &property_name,
-                        &property_value,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let property_value: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetServant::define_property(
+                            servant,
+                            &property_name,
+                            &property_value,
+                        ),
+                    )
                 }
-                2 => {
-                    let result = PropertySetServant::delete_all_properties(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                2 => rt::answer(call, PropertySetServant::delete_all_properties(servant)),
                 3 => {
-                    let mut input = call.arguments()?;
-                    let property_names = <PropertyName as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match PropertySetServant::delete_properties(
-                        servant,
-                        &property_names,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let property_names = <PropertyName as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetServant::delete_properties(servant, &property_names),
+                    )
                 }
                 4 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match PropertySetServant::delete_property(servant, &property_name) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetServant::delete_property(servant, &property_name),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (nproperties, rest) = PropertySetServant::get_all_properties(
-                        servant,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&nproperties, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetServant::get_all_properties(servant, how_many),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (property_names, rest) = PropertySetServant::get_all_property_names(
-                        servant,
-                        how_many,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&property_names, out)?;
-                        rt::Encode::encode(&rest, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetServant::get_all_property_names(servant, how_many),
+                    )
                 }
                 7 => {
-                    let result = PropertySetServant::get_number_of_properties(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        PropertySetServant::get_number_of_properties(servant),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
-                    let property_names = <PropertyName as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (result, nproperties) = PropertySetServant::get_properties(
-                        servant,
-                        &property_names,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&nproperties, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let property_names = <PropertyName as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetServant::get_properties(servant, &property_names),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match PropertySetServant::get_property_value(
-                        servant,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetServant::get_property_value(servant, &property_name),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let property_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match PropertySetServant::is_property_defined(
-                        servant,
-                        &property_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetServant::is_property_defined(servant, &property_name),
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -1786,11 +1687,7 @@ pub mod cos_property_service {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -1867,80 +1764,80 @@ pub mod cos_property_service {
     }
 
     /// The constraints of a new set contradict each other, or have an invalid name.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct ConstraintNotSupported {}
-    rt::ordered! { ConstraintNotSupported }
+    rt::equal! { ConstraintNotSupported }
     rt::exception! {
         #[inline] members ConstraintNotSupported, "IDL:omg.org/CosPropertyService/ConstraintNotSupported:1.0",
         "ConstraintNotSupported"
     }
 
     /// The name of the property is empty.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidPropertyName {}
-    rt::ordered! { InvalidPropertyName }
+    rt::equal! { InvalidPropertyName }
     rt::exception! {
         #[inline] members InvalidPropertyName, "IDL:omg.org/CosPropertyService/InvalidPropertyName:1.0",
         "InvalidPropertyName"
     }
 
     /// The property exists, and its value has another type.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct ConflictingProperty {}
-    rt::ordered! { ConflictingProperty }
+    rt::equal! { ConflictingProperty }
     rt::exception! {
         #[inline] members ConflictingProperty, "IDL:omg.org/CosPropertyService/ConflictingProperty:1.0",
         "ConflictingProperty"
     }
 
     /// There is no property with this name.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct PropertyNotFound {}
-    rt::ordered! { PropertyNotFound }
+    rt::equal! { PropertyNotFound }
     rt::exception! {
         #[inline] members PropertyNotFound, "IDL:omg.org/CosPropertyService/PropertyNotFound:1.0",
         "PropertyNotFound"
     }
 
     /// The set does not allow values of this type.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct UnsupportedTypeCode {}
-    rt::ordered! { UnsupportedTypeCode }
+    rt::equal! { UnsupportedTypeCode }
     rt::exception! {
         #[inline] members UnsupportedTypeCode, "IDL:omg.org/CosPropertyService/UnsupportedTypeCode:1.0",
         "UnsupportedTypeCode"
     }
 
     /// The set does not allow a property with this name.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct UnsupportedProperty {}
-    rt::ordered! { UnsupportedProperty }
+    rt::equal! { UnsupportedProperty }
     rt::exception! {
         #[inline] members UnsupportedProperty, "IDL:omg.org/CosPropertyService/UnsupportedProperty:1.0",
         "UnsupportedProperty"
     }
 
     /// The property cannot have this mode.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct UnsupportedMode {}
-    rt::ordered! { UnsupportedMode }
+    rt::equal! { UnsupportedMode }
     rt::exception! {
         #[inline] members UnsupportedMode, "IDL:omg.org/CosPropertyService/UnsupportedMode:1.0",
         "UnsupportedMode"
     }
 
     /// The mode of the property forbids its deletion.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct FixedProperty {}
-    rt::ordered! { FixedProperty }
+    rt::equal! { FixedProperty }
     rt::exception! {
         #[inline] members FixedProperty, "IDL:omg.org/CosPropertyService/FixedProperty:1.0", "FixedProperty"
     }
 
     /// The mode of the property forbids changes of its value.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct ReadOnlyProperty {}
-    rt::ordered! { ReadOnlyProperty }
+    rt::equal! { ReadOnlyProperty }
     rt::exception! {
         #[inline] members ReadOnlyProperty, "IDL:omg.org/CosPropertyService/ReadOnlyProperty:1.0",
         "ReadOnlyProperty"
@@ -1999,12 +1896,12 @@ pub mod cos_property_service {
     }
 
     /// The operation failed for some properties; it was made for the others.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct MultipleExceptions {
         /// The failures, at least one.
         pub exceptions: PropertyExceptions,
     }
-    rt::ordered! { MultipleExceptions, exceptions }
+    rt::equal! { MultipleExceptions }
     rt::exception! {
         #[inline] members MultipleExceptions, "IDL:omg.org/CosPropertyService/MultipleExceptions:1.0",
         "MultipleExceptions", exceptions: PropertyExceptions as "exceptions" = property_exceptions_tc
@@ -2124,14 +2021,12 @@ pub mod cos_property_service {
 
     impl<S: PropertySetDefFactoryServant + ?Sized> PropertySetDefFactoryServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn create_propertysetdef(
             &self,
         ) -> Result<Option<PropertySetDef>, rt::SystemException> {
             S::create_propertysetdef(self)
         }
 
-        #[inline]
         fn create_constrained_propertysetdef(
             &self,
             allowed_property_types: &[rt::TypeCode],
@@ -2147,7 +2042,6 @@ pub mod cos_property_service {
             )
         }
 
-        #[inline]
         fn create_initial_propertysetdef(
             &self,
             initial_property_defs: &[PropertyDef],
@@ -2160,7 +2054,6 @@ pub mod cos_property_service {
     }
 
     /// Dispatches requests for `CosPropertyService::PropertySetDefFactory` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PropertySetDefFactorySkeleton<S>(pub S);
 
     impl<S> PropertySetDefFactorySkeleton<S> {
@@ -2201,45 +2094,45 @@ pub mod cos_property_service {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let allowed_property_types = <rt::TypeCode as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let allowed_property_defs = <PropertyDef as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match PropertySetDefFactoryServant::create_constrained_propertysetdef(
-                        &self.0,
-                        &allowed_property_types,
-                        &allowed_property_defs,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetDefFactoryServant::create_constrained_propertysetdef(
+                            &self.0,
+                            &allowed_property_types,
+                            &allowed_property_defs,
+                        ),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let initial_property_defs = <PropertyDef as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match PropertySetDefFactoryServant::create_initial_propertysetdef(
-                        &self.0,
-                        &initial_property_defs,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        PropertySetDefFactoryServant::create_initial_propertysetdef(
+                            &self.0,
+                            &initial_property_defs,
+                        ),
+                    )
                 }
                 2 => {
-                    let result = PropertySetDefFactoryServant::create_propertysetdef(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        PropertySetDefFactoryServant::create_propertysetdef(&self.0),
+                    )
                 }
                 _ => call.implicit(self),
             }

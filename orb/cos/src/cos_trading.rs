@@ -243,7 +243,6 @@ pub mod cos_trading {
     }
 
     impl<S: LookupServant + ?Sized> LookupServant for ::std::sync::Arc<S> {
-        #[inline]
         fn query(
             &self,
             r#type: &str,
@@ -261,7 +260,6 @@ pub mod cos_trading {
     }
 
     /// Dispatches requests for `CosTrading::Lookup` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct LookupSkeleton<S>(pub S);
 
     impl<S> LookupSkeleton<S> {
@@ -325,57 +323,56 @@ pub mod cos_trading {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 0, 1, 2, 3, 4, 1, 2, 5, 6, 7, 8, 9, 10, 3, 4, 0, 1, 2, 3, 0,
+            ];
             match operation {
-                0 => TraderComponentsSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ImportAttributesSkeleton::upcall_on(&self.0, self, 0, call),
-                2 => ImportAttributesSkeleton::upcall_on(&self.0, self, 1, call),
-                3 => ImportAttributesSkeleton::upcall_on(&self.0, self, 2, call),
-                4 => ImportAttributesSkeleton::upcall_on(&self.0, self, 3, call),
-                5 => ImportAttributesSkeleton::upcall_on(&self.0, self, 4, call),
-                6 => TraderComponentsSkeleton::upcall_on(&self.0, self, 1, call),
-                7 => TraderComponentsSkeleton::upcall_on(&self.0, self, 2, call),
-                8 => ImportAttributesSkeleton::upcall_on(&self.0, self, 5, call),
-                9 => ImportAttributesSkeleton::upcall_on(&self.0, self, 6, call),
-                10 => ImportAttributesSkeleton::upcall_on(&self.0, self, 7, call),
-                11 => ImportAttributesSkeleton::upcall_on(&self.0, self, 8, call),
-                12 => ImportAttributesSkeleton::upcall_on(&self.0, self, 9, call),
-                13 => ImportAttributesSkeleton::upcall_on(&self.0, self, 10, call),
-                14 => TraderComponentsSkeleton::upcall_on(&self.0, self, 3, call),
-                15 => TraderComponentsSkeleton::upcall_on(&self.0, self, 4, call),
-                16 => SupportAttributesSkeleton::upcall_on(&self.0, self, 0, call),
-                17 => SupportAttributesSkeleton::upcall_on(&self.0, self, 1, call),
-                18 => SupportAttributesSkeleton::upcall_on(&self.0, self, 2, call),
-                19 => SupportAttributesSkeleton::upcall_on(&self.0, self, 3, call),
                 20 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let r#type = input.str()?;
                     let constr = input.str()?;
                     let pref = input.str()?;
-                    let policies = <Policy as rt::Decode>::lend(&mut input)?;
-                    let desired_props: lookup::SpecifiedProps = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match LookupServant::query(
+                    let policies = <Policy as rt::Decode>::lend(input)?;
+                    let desired_props: lookup::SpecifiedProps = rt::decode(input)?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        LookupServant::query(
+                            &self.0,
+                            &r#type,
+                            &constr,
+                            &pref,
+                            &policies,
+                            &desired_props,
+                            how_many,
+                        ),
+                    )
+                }
+                0 | 6..=7 | 14..=15 => {
+                    TraderComponentsSkeleton::upcall_on(
                         &self.0,
-                        &r#type,
-                        &constr,
-                        &pref,
-                        &policies,
-                        &desired_props,
-                        how_many,
-                    ) {
-                        Ok((offers, offer_itr, limits_applied)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&offers, out)?;
-                                rt::Encode::encode(&offer_itr, out)?;
-                                rt::Encode::encode(&limits_applied, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                16..=19 => {
+                    SupportAttributesSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                1..=5 | 8..=13 => {
+                    ImportAttributesSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -505,21 +502,21 @@ pub mod cos_trading {
             "IDL:omg.org/CosTrading/Lookup/SpecifiedProps:1.0" => rt::TypeCode::union("IDL:omg.org/CosTrading/Lookup/SpecifiedProps:1.0", "SpecifiedProps", &<HowManyProps as rt::Typed>::type_code(), &[(rt::Label::Value(1), "prop_names", super::property_name_seq_tc())])
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct IllegalPreference {
             pub pref: Preference,
         }
-        rt::ordered! { IllegalPreference, pref }
+        rt::equal! { IllegalPreference }
         rt::exception! {
             #[inline] text IllegalPreference, "IDL:omg.org/CosTrading/Lookup/IllegalPreference:1.0",
             "IllegalPreference", pref: Preference as "pref" = preference_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct IllegalPolicyName {
             pub name: super::PolicyName,
         }
-        rt::ordered! { IllegalPolicyName, name }
+        rt::equal! { IllegalPolicyName }
         rt::exception! {
             #[inline] text IllegalPolicyName, "IDL:omg.org/CosTrading/Lookup/IllegalPolicyName:1.0",
             "IllegalPolicyName", name: super::PolicyName as "name" = super::policy_name_tc
@@ -745,7 +742,6 @@ pub mod cos_trading {
     }
 
     impl<S: RegisterServant + ?Sized> RegisterServant for ::std::sync::Arc<S> {
-        #[inline]
         fn export(
             &self,
             reference: Option<&rt::ObjectRef>,
@@ -755,12 +751,10 @@ pub mod cos_trading {
             S::export(self, reference, r#type, properties)
         }
 
-        #[inline]
         fn withdraw(&self, id: &str) -> Result<(), register::WithdrawError> {
             S::withdraw(self, id)
         }
 
-        #[inline]
         fn describe(
             &self,
             id: &str,
@@ -768,7 +762,6 @@ pub mod cos_trading {
             S::describe(self, id)
         }
 
-        #[inline]
         fn modify(
             &self,
             id: &str,
@@ -778,7 +771,6 @@ pub mod cos_trading {
             S::modify(self, id, del_list, modify_list)
         }
 
-        #[inline]
         fn withdraw_using_constraint(
             &self,
             r#type: &str,
@@ -787,7 +779,6 @@ pub mod cos_trading {
             S::withdraw_using_constraint(self, r#type, constr)
         }
 
-        #[inline]
         fn resolve(
             &self,
             name: &[LinkName],
@@ -797,7 +788,6 @@ pub mod cos_trading {
     }
 
     /// Dispatches requests for `CosTrading::Register` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct RegisterSkeleton<S>(pub S);
 
     impl<S> RegisterSkeleton<S> {
@@ -851,91 +841,83 @@ pub mod cos_trading {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 1, 2, 3, 4, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0];
             match operation {
-                0 => TraderComponentsSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => TraderComponentsSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => TraderComponentsSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => TraderComponentsSkeleton::upcall_on(&self.0, self, 3, call),
-                4 => TraderComponentsSkeleton::upcall_on(&self.0, self, 4, call),
-                5 => SupportAttributesSkeleton::upcall_on(&self.0, self, 0, call),
-                6 => SupportAttributesSkeleton::upcall_on(&self.0, self, 1, call),
-                7 => SupportAttributesSkeleton::upcall_on(&self.0, self, 2, call),
-                8 => SupportAttributesSkeleton::upcall_on(&self.0, self, 3, call),
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let id = input.str()?;
-                    rt::end_arguments(&input);
-                    match RegisterServant::describe(&self.0, &id) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, RegisterServant::describe(&self.0, &id))
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let reference: Option<rt::ObjectRef> = rt::Decode::decode(
-                        &mut input,
-                    )?;
+                    let input = &mut call.arguments()?;
+                    let reference: Option<rt::ObjectRef> = rt::decode(input)?;
                     let r#type = input.str()?;
-                    let properties = <Property as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match RegisterServant::export(
-                        &self.0,
-                        reference.as_ref(),
-                        &r#type,
-                        &properties,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let properties = <Property as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        RegisterServant::export(
+                            &self.0,
+                            reference.as_ref(),
+                            &r#type,
+                            &properties,
+                        ),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let id = input.str()?;
-                    let del_list = <PropertyName as rt::Decode>::lend(&mut input)?;
-                    let modify_list = <Property as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match RegisterServant::modify(
-                        &self.0,
-                        &id,
-                        &del_list,
-                        &modify_list,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let del_list = <PropertyName as rt::Decode>::lend(input)?;
+                    let modify_list = <Property as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        RegisterServant::modify(&self.0, &id, &del_list, &modify_list),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let name = <LinkName as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match RegisterServant::resolve(&self.0, &name) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let name = <LinkName as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, RegisterServant::resolve(&self.0, &name))
                 }
                 13 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let id = input.str()?;
-                    rt::end_arguments(&input);
-                    match RegisterServant::withdraw(&self.0, &id) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, RegisterServant::withdraw(&self.0, &id))
                 }
                 14 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let r#type = input.str()?;
                     let constr = input.str()?;
-                    rt::end_arguments(&input);
-                    match RegisterServant::withdraw_using_constraint(
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        RegisterServant::withdraw_using_constraint(
+                            &self.0,
+                            &r#type,
+                            &constr,
+                        ),
+                    )
+                }
+                0..=4 => {
+                    TraderComponentsSkeleton::upcall_on(
                         &self.0,
-                        &r#type,
-                        &constr,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                5..=8 => {
+                    SupportAttributesSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -1095,11 +1077,11 @@ pub mod cos_trading {
             "InvalidObjectRef", r#ref: Option<rt::ObjectRef> as "ref"
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct UnknownPropertyName {
             pub name: super::PropertyName,
         }
-        rt::ordered! { UnknownPropertyName, name }
+        rt::equal! { UnknownPropertyName }
         rt::exception! {
             #[inline] text UnknownPropertyName, "IDL:omg.org/CosTrading/Register/UnknownPropertyName:1.0",
             "UnknownPropertyName", name: super::PropertyName as "name" = super::property_name_tc
@@ -1118,75 +1100,75 @@ pub mod cos_trading {
             reference: Option<rt::ObjectRef> as "reference"
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct ProxyOfferId {
             pub id: super::OfferId,
         }
-        rt::ordered! { ProxyOfferId, id }
+        rt::equal! { ProxyOfferId }
         rt::exception! {
             #[inline] text ProxyOfferId, "IDL:omg.org/CosTrading/Register/ProxyOfferId:1.0", "ProxyOfferId",
             id: super::OfferId as "id" = super::offer_id_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct MandatoryProperty {
             pub r#type: super::ServiceTypeName,
             pub name: super::PropertyName,
         }
-        rt::ordered! { MandatoryProperty, r#type, name }
+        rt::equal! { MandatoryProperty }
         rt::exception! {
             #[inline] members MandatoryProperty, "IDL:omg.org/CosTrading/Register/MandatoryProperty:1.0",
             "MandatoryProperty", r#type: super::ServiceTypeName as "type" = super::service_type_name_tc,
             name: super::PropertyName as "name" = super::property_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct ReadonlyProperty {
             pub r#type: super::ServiceTypeName,
             pub name: super::PropertyName,
         }
-        rt::ordered! { ReadonlyProperty, r#type, name }
+        rt::equal! { ReadonlyProperty }
         rt::exception! {
             #[inline] members ReadonlyProperty, "IDL:omg.org/CosTrading/Register/ReadonlyProperty:1.0",
             "ReadonlyProperty", r#type: super::ServiceTypeName as "type" = super::service_type_name_tc,
             name: super::PropertyName as "name" = super::property_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct NoMatchingOffers {
             pub constr: super::Constraint,
         }
-        rt::ordered! { NoMatchingOffers, constr }
+        rt::equal! { NoMatchingOffers }
         rt::exception! {
             #[inline] text NoMatchingOffers, "IDL:omg.org/CosTrading/Register/NoMatchingOffers:1.0",
             "NoMatchingOffers", constr: super::Constraint as "constr" = super::constraint_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct IllegalTraderName {
             pub name: super::TraderName,
         }
-        rt::ordered! { IllegalTraderName, name }
+        rt::equal! { IllegalTraderName }
         rt::exception! {
             #[inline] members IllegalTraderName, "IDL:omg.org/CosTrading/Register/IllegalTraderName:1.0",
             "IllegalTraderName", name: super::TraderName as "name" = super::trader_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct UnknownTraderName {
             pub name: super::TraderName,
         }
-        rt::ordered! { UnknownTraderName, name }
+        rt::equal! { UnknownTraderName }
         rt::exception! {
             #[inline] members UnknownTraderName, "IDL:omg.org/CosTrading/Register/UnknownTraderName:1.0",
             "UnknownTraderName", name: super::TraderName as "name" = super::trader_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct RegisterNotSupported {
             pub name: super::TraderName,
         }
-        rt::ordered! { RegisterNotSupported, name }
+        rt::equal! { RegisterNotSupported }
         rt::exception! {
             #[inline] members RegisterNotSupported,
             "IDL:omg.org/CosTrading/Register/RegisterNotSupported:1.0", "RegisterNotSupported",
@@ -1412,7 +1394,6 @@ pub mod cos_trading {
     }
 
     impl<S: LinkServant + ?Sized> LinkServant for ::std::sync::Arc<S> {
-        #[inline]
         fn add_link(
             &self,
             name: &str,
@@ -1429,12 +1410,10 @@ pub mod cos_trading {
             )
         }
 
-        #[inline]
         fn remove_link(&self, name: &str) -> Result<(), link::RemoveLinkError> {
             S::remove_link(self, name)
         }
 
-        #[inline]
         fn describe_link(
             &self,
             name: &str,
@@ -1442,12 +1421,10 @@ pub mod cos_trading {
             S::describe_link(self, name)
         }
 
-        #[inline]
         fn list_links(&self) -> Result<LinkNameSeq, rt::SystemException> {
             S::list_links(self)
         }
 
-        #[inline]
         fn modify_link(
             &self,
             name: &str,
@@ -1459,7 +1436,6 @@ pub mod cos_trading {
     }
 
     /// Dispatches requests for `CosTrading::Link` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct LinkSkeleton<S>(pub S);
 
     impl<S> LinkSkeleton<S> {
@@ -1514,81 +1490,79 @@ pub mod cos_trading {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 1, 2, 0, 3, 4, 0, 1, 2, 3, 0, 0, 0, 0, 0];
             match operation {
-                0 => TraderComponentsSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => TraderComponentsSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => TraderComponentsSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => LinkAttributesSkeleton::upcall_on(&self.0, self, 0, call),
-                4 => TraderComponentsSkeleton::upcall_on(&self.0, self, 3, call),
-                5 => TraderComponentsSkeleton::upcall_on(&self.0, self, 4, call),
-                6 => SupportAttributesSkeleton::upcall_on(&self.0, self, 0, call),
-                7 => SupportAttributesSkeleton::upcall_on(&self.0, self, 1, call),
-                8 => SupportAttributesSkeleton::upcall_on(&self.0, self, 2, call),
-                9 => SupportAttributesSkeleton::upcall_on(&self.0, self, 3, call),
                 10 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
-                    let target: Option<Lookup> = rt::Decode::decode(&mut input)?;
-                    let def_pass_on_follow_rule: FollowOption = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let limiting_follow_rule: FollowOption = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match LinkServant::add_link(
-                        &self.0,
-                        &name,
-                        target.as_ref(),
-                        def_pass_on_follow_rule,
-                        limiting_follow_rule,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let target: Option<Lookup> = rt::decode(input)?;
+                    let def_pass_on_follow_rule: FollowOption = rt::decode(input)?;
+                    let limiting_follow_rule: FollowOption = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        LinkServant::add_link(
+                            &self.0,
+                            &name,
+                            target.as_ref(),
+                            def_pass_on_follow_rule,
+                            limiting_follow_rule,
+                        ),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
-                    rt::end_arguments(&input);
-                    match LinkServant::describe_link(&self.0, &name) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, LinkServant::describe_link(&self.0, &name))
                 }
-                12 => {
-                    let result = LinkServant::list_links(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                12 => rt::answer(call, LinkServant::list_links(&self.0)),
                 13 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
-                    let def_pass_on_follow_rule: FollowOption = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    let limiting_follow_rule: FollowOption = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match LinkServant::modify_link(
-                        &self.0,
-                        &name,
-                        def_pass_on_follow_rule,
-                        limiting_follow_rule,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let def_pass_on_follow_rule: FollowOption = rt::decode(input)?;
+                    let limiting_follow_rule: FollowOption = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        LinkServant::modify_link(
+                            &self.0,
+                            &name,
+                            def_pass_on_follow_rule,
+                            limiting_follow_rule,
+                        ),
+                    )
                 }
                 14 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
-                    rt::end_arguments(&input);
-                    match LinkServant::remove_link(&self.0, &name) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, LinkServant::remove_link(&self.0, &name))
+                }
+                0..=2 | 4..=5 => {
+                    TraderComponentsSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                6..=9 => {
+                    SupportAttributesSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                3 => {
+                    LinkAttributesSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -1674,42 +1648,42 @@ pub mod cos_trading {
             limiting_follow_rule: super::FollowOption as "limiting_follow_rule"
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct IllegalLinkName {
             pub name: super::LinkName,
         }
-        rt::ordered! { IllegalLinkName, name }
+        rt::equal! { IllegalLinkName }
         rt::exception! {
             #[inline] text IllegalLinkName, "IDL:omg.org/CosTrading/Link/IllegalLinkName:1.0",
             "IllegalLinkName", name: super::LinkName as "name" = super::link_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct UnknownLinkName {
             pub name: super::LinkName,
         }
-        rt::ordered! { UnknownLinkName, name }
+        rt::equal! { UnknownLinkName }
         rt::exception! {
             #[inline] text UnknownLinkName, "IDL:omg.org/CosTrading/Link/UnknownLinkName:1.0",
             "UnknownLinkName", name: super::LinkName as "name" = super::link_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct DuplicateLinkName {
             pub name: super::LinkName,
         }
-        rt::ordered! { DuplicateLinkName, name }
+        rt::equal! { DuplicateLinkName }
         rt::exception! {
             #[inline] text DuplicateLinkName, "IDL:omg.org/CosTrading/Link/DuplicateLinkName:1.0",
             "DuplicateLinkName", name: super::LinkName as "name" = super::link_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct DefaultFollowTooPermissive {
             pub def_pass_on_follow_rule: super::FollowOption,
             pub limiting_follow_rule: super::FollowOption,
         }
-        rt::ordered! { DefaultFollowTooPermissive, def_pass_on_follow_rule, limiting_follow_rule }
+        rt::equal! { DefaultFollowTooPermissive }
         rt::exception! {
             #[inline] members DefaultFollowTooPermissive,
             "IDL:omg.org/CosTrading/Link/DefaultFollowTooPermissive:1.0", "DefaultFollowTooPermissive",
@@ -1717,12 +1691,12 @@ pub mod cos_trading {
             limiting_follow_rule: super::FollowOption as "limiting_follow_rule"
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct LimitingFollowTooPermissive {
             pub limiting_follow_rule: super::FollowOption,
             pub max_link_follow_policy: super::FollowOption,
         }
-        rt::ordered! { LimitingFollowTooPermissive, limiting_follow_rule, max_link_follow_policy }
+        rt::equal! { LimitingFollowTooPermissive }
         rt::exception! {
             #[inline] members LimitingFollowTooPermissive,
             "IDL:omg.org/CosTrading/Link/LimitingFollowTooPermissive:1.0", "LimitingFollowTooPermissive",
@@ -1886,7 +1860,6 @@ pub mod cos_trading {
     }
 
     impl<S: ProxyServant + ?Sized> ProxyServant for ::std::sync::Arc<S> {
-        #[inline]
         fn export_proxy(
             &self,
             target: Option<&Lookup>,
@@ -1907,12 +1880,10 @@ pub mod cos_trading {
             )
         }
 
-        #[inline]
         fn withdraw_proxy(&self, id: &str) -> Result<(), proxy::WithdrawProxyError> {
             S::withdraw_proxy(self, id)
         }
 
-        #[inline]
         fn describe_proxy(
             &self,
             id: &str,
@@ -1922,7 +1893,6 @@ pub mod cos_trading {
     }
 
     /// Dispatches requests for `CosTrading::Proxy` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ProxySkeleton<S>(pub S);
 
     impl<S> ProxySkeleton<S> {
@@ -1973,56 +1943,58 @@ pub mod cos_trading {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 1, 2, 3, 4, 0, 1, 2, 3, 0, 0, 0];
             match operation {
-                0 => TraderComponentsSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => TraderComponentsSkeleton::upcall_on(&self.0, self, 1, call),
-                2 => TraderComponentsSkeleton::upcall_on(&self.0, self, 2, call),
-                3 => TraderComponentsSkeleton::upcall_on(&self.0, self, 3, call),
-                4 => TraderComponentsSkeleton::upcall_on(&self.0, self, 4, call),
-                5 => SupportAttributesSkeleton::upcall_on(&self.0, self, 0, call),
-                6 => SupportAttributesSkeleton::upcall_on(&self.0, self, 1, call),
-                7 => SupportAttributesSkeleton::upcall_on(&self.0, self, 2, call),
-                8 => SupportAttributesSkeleton::upcall_on(&self.0, self, 3, call),
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let id = input.str()?;
-                    rt::end_arguments(&input);
-                    match ProxyServant::describe_proxy(&self.0, &id) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, ProxyServant::describe_proxy(&self.0, &id))
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let target: Option<Lookup> = rt::Decode::decode(&mut input)?;
+                    let input = &mut call.arguments()?;
+                    let target: Option<Lookup> = rt::decode(input)?;
                     let r#type = input.str()?;
-                    let properties = <Property as rt::Decode>::lend(&mut input)?;
-                    let if_match_all: bool = rt::Decode::decode(&mut input)?;
+                    let properties = <Property as rt::Decode>::lend(input)?;
+                    let if_match_all: bool = rt::decode(input)?;
                     let recipe = input.str()?;
-                    let policies_to_pass_on = <Policy as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match ProxyServant::export_proxy(
-                        &self.0,
-                        target.as_ref(),
-                        &r#type,
-                        &properties,
-                        if_match_all,
-                        &recipe,
-                        &policies_to_pass_on,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let policies_to_pass_on = <Policy as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ProxyServant::export_proxy(
+                            &self.0,
+                            target.as_ref(),
+                            &r#type,
+                            &properties,
+                            if_match_all,
+                            &recipe,
+                            &policies_to_pass_on,
+                        ),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let id = input.str()?;
-                    rt::end_arguments(&input);
-                    match ProxyServant::withdraw_proxy(&self.0, &id) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, ProxyServant::withdraw_proxy(&self.0, &id))
+                }
+                0..=4 => {
+                    TraderComponentsSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                5..=8 => {
+                    SupportAttributesSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -2110,21 +2082,21 @@ pub mod cos_trading {
             policies_to_pass_on: super::PolicySeq as "policies_to_pass_on" = super::policy_seq_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct IllegalRecipe {
             pub recipe: ConstraintRecipe,
         }
-        rt::ordered! { IllegalRecipe, recipe }
+        rt::equal! { IllegalRecipe }
         rt::exception! {
             #[inline] text IllegalRecipe, "IDL:omg.org/CosTrading/Proxy/IllegalRecipe:1.0", "IllegalRecipe",
             recipe: ConstraintRecipe as "recipe" = constraint_recipe_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct NotProxyOfferId {
             pub id: super::OfferId,
         }
-        rt::ordered! { NotProxyOfferId, id }
+        rt::equal! { NotProxyOfferId }
         rt::exception! {
             #[inline] text NotProxyOfferId, "IDL:omg.org/CosTrading/Proxy/NotProxyOfferId:1.0",
             "NotProxyOfferId", id: super::OfferId as "id" = super::offer_id_tc
@@ -2714,47 +2686,38 @@ pub mod cos_trading {
     }
 
     impl<S: AdminServant + ?Sized> AdminServant for ::std::sync::Arc<S> {
-        #[inline]
         fn request_id_stem(&self) -> Result<admin::OctetSeq, rt::SystemException> {
             S::request_id_stem(self)
         }
 
-        #[inline]
         fn set_def_search_card(&self, value: u32) -> Result<u32, rt::SystemException> {
             S::set_def_search_card(self, value)
         }
 
-        #[inline]
         fn set_max_search_card(&self, value: u32) -> Result<u32, rt::SystemException> {
             S::set_max_search_card(self, value)
         }
 
-        #[inline]
         fn set_def_match_card(&self, value: u32) -> Result<u32, rt::SystemException> {
             S::set_def_match_card(self, value)
         }
 
-        #[inline]
         fn set_max_match_card(&self, value: u32) -> Result<u32, rt::SystemException> {
             S::set_max_match_card(self, value)
         }
 
-        #[inline]
         fn set_def_return_card(&self, value: u32) -> Result<u32, rt::SystemException> {
             S::set_def_return_card(self, value)
         }
 
-        #[inline]
         fn set_max_return_card(&self, value: u32) -> Result<u32, rt::SystemException> {
             S::set_max_return_card(self, value)
         }
 
-        #[inline]
         fn set_max_list(&self, value: u32) -> Result<u32, rt::SystemException> {
             S::set_max_list(self, value)
         }
 
-        #[inline]
         fn set_supports_modifiable_properties(
             &self,
             value: bool,
@@ -2762,7 +2725,6 @@ pub mod cos_trading {
             S::set_supports_modifiable_properties(self, value)
         }
 
-        #[inline]
         fn set_supports_dynamic_properties(
             &self,
             value: bool,
@@ -2770,7 +2732,6 @@ pub mod cos_trading {
             S::set_supports_dynamic_properties(self, value)
         }
 
-        #[inline]
         fn set_supports_proxy_offers(
             &self,
             value: bool,
@@ -2778,17 +2739,14 @@ pub mod cos_trading {
             S::set_supports_proxy_offers(self, value)
         }
 
-        #[inline]
         fn set_def_hop_count(&self, value: u32) -> Result<u32, rt::SystemException> {
             S::set_def_hop_count(self, value)
         }
 
-        #[inline]
         fn set_max_hop_count(&self, value: u32) -> Result<u32, rt::SystemException> {
             S::set_max_hop_count(self, value)
         }
 
-        #[inline]
         fn set_def_follow_policy(
             &self,
             policy: FollowOption,
@@ -2796,7 +2754,6 @@ pub mod cos_trading {
             S::set_def_follow_policy(self, policy)
         }
 
-        #[inline]
         fn set_max_follow_policy(
             &self,
             policy: FollowOption,
@@ -2804,7 +2761,6 @@ pub mod cos_trading {
             S::set_max_follow_policy(self, policy)
         }
 
-        #[inline]
         fn set_max_link_follow_policy(
             &self,
             policy: FollowOption,
@@ -2812,7 +2768,6 @@ pub mod cos_trading {
             S::set_max_link_follow_policy(self, policy)
         }
 
-        #[inline]
         fn set_type_repos(
             &self,
             repository: Option<&TypeRepository>,
@@ -2820,7 +2775,6 @@ pub mod cos_trading {
             S::set_type_repos(self, repository)
         }
 
-        #[inline]
         fn set_request_id_stem(
             &self,
             stem: &[u8],
@@ -2828,7 +2782,6 @@ pub mod cos_trading {
             S::set_request_id_stem(self, stem)
         }
 
-        #[inline]
         fn list_offers(
             &self,
             how_many: u32,
@@ -2836,7 +2789,6 @@ pub mod cos_trading {
             S::list_offers(self, how_many)
         }
 
-        #[inline]
         fn list_proxies(
             &self,
             how_many: u32,
@@ -2846,7 +2798,6 @@ pub mod cos_trading {
     }
 
     /// Dispatches requests for `CosTrading::Admin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct AdminSkeleton<S>(pub S);
 
     impl<S> AdminSkeleton<S> {
@@ -2932,196 +2883,179 @@ pub mod cos_trading {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
+            const INDEXES: &[usize] = &[
+                0, 0, 1, 2, 3, 4, 1, 2, 5, 6, 0, 7, 8, 9, 10, 3, 4, 0, 0, 1, 2, 3, 0, 0,
+                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+            ];
             match operation {
-                0 => TraderComponentsSkeleton::upcall_on(&self.0, self, 0, call),
-                1 => ImportAttributesSkeleton::upcall_on(&self.0, self, 0, call),
-                2 => ImportAttributesSkeleton::upcall_on(&self.0, self, 1, call),
-                3 => ImportAttributesSkeleton::upcall_on(&self.0, self, 2, call),
-                4 => ImportAttributesSkeleton::upcall_on(&self.0, self, 3, call),
-                5 => ImportAttributesSkeleton::upcall_on(&self.0, self, 4, call),
-                6 => TraderComponentsSkeleton::upcall_on(&self.0, self, 1, call),
-                7 => TraderComponentsSkeleton::upcall_on(&self.0, self, 2, call),
-                8 => ImportAttributesSkeleton::upcall_on(&self.0, self, 5, call),
-                9 => ImportAttributesSkeleton::upcall_on(&self.0, self, 6, call),
-                10 => LinkAttributesSkeleton::upcall_on(&self.0, self, 0, call),
-                11 => ImportAttributesSkeleton::upcall_on(&self.0, self, 7, call),
-                12 => ImportAttributesSkeleton::upcall_on(&self.0, self, 8, call),
-                13 => ImportAttributesSkeleton::upcall_on(&self.0, self, 9, call),
-                14 => ImportAttributesSkeleton::upcall_on(&self.0, self, 10, call),
-                15 => TraderComponentsSkeleton::upcall_on(&self.0, self, 3, call),
-                16 => TraderComponentsSkeleton::upcall_on(&self.0, self, 4, call),
-                17 => {
-                    let result = AdminServant::request_id_stem(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                18 => SupportAttributesSkeleton::upcall_on(&self.0, self, 0, call),
-                19 => SupportAttributesSkeleton::upcall_on(&self.0, self, 1, call),
-                20 => SupportAttributesSkeleton::upcall_on(&self.0, self, 2, call),
-                21 => SupportAttributesSkeleton::upcall_on(&self.0, self, 3, call),
+                17 => rt::answer(call, AdminServant::request_id_stem(&self.0)),
                 22 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match AdminServant::list_offers(&self.0, how_many) {
-                        Ok((ids, id_itr)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&ids, out)?;
-                                rt::Encode::encode(&id_itr, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::list_offers(&self.0, how_many))
                 }
                 23 => {
-                    let mut input = call.arguments()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match AdminServant::list_proxies(&self.0, how_many) {
-                        Ok((ids, id_itr)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&ids, out)?;
-                                rt::Encode::encode(&id_itr, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::list_proxies(&self.0, how_many))
                 }
                 24 => {
-                    let mut input = call.arguments()?;
-                    let policy: FollowOption = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_def_follow_policy(&self.0, policy)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let policy: FollowOption = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdminServant::set_def_follow_policy(&self.0, policy),
+                    )
                 }
                 25 => {
-                    let mut input = call.arguments()?;
-                    let value: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_def_hop_count(&self.0, value)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::set_def_hop_count(&self.0, value))
                 }
                 26 => {
-                    let mut input = call.arguments()?;
-                    let value: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_def_match_card(&self.0, value)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::set_def_match_card(&self.0, value))
                 }
                 27 => {
-                    let mut input = call.arguments()?;
-                    let value: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_def_return_card(&self.0, value)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::set_def_return_card(&self.0, value))
                 }
                 28 => {
-                    let mut input = call.arguments()?;
-                    let value: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_def_search_card(&self.0, value)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::set_def_search_card(&self.0, value))
                 }
                 29 => {
-                    let mut input = call.arguments()?;
-                    let policy: FollowOption = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_max_follow_policy(&self.0, policy)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let policy: FollowOption = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdminServant::set_max_follow_policy(&self.0, policy),
+                    )
                 }
                 30 => {
-                    let mut input = call.arguments()?;
-                    let value: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_max_hop_count(&self.0, value)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::set_max_hop_count(&self.0, value))
                 }
                 31 => {
-                    let mut input = call.arguments()?;
-                    let policy: FollowOption = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_max_link_follow_policy(
-                        &self.0,
-                        policy,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let policy: FollowOption = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdminServant::set_max_link_follow_policy(&self.0, policy),
+                    )
                 }
                 32 => {
-                    let mut input = call.arguments()?;
-                    let value: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_max_list(&self.0, value)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::set_max_list(&self.0, value))
                 }
                 33 => {
-                    let mut input = call.arguments()?;
-                    let value: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_max_match_card(&self.0, value)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::set_max_match_card(&self.0, value))
                 }
                 34 => {
-                    let mut input = call.arguments()?;
-                    let value: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_max_return_card(&self.0, value)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::set_max_return_card(&self.0, value))
                 }
                 35 => {
-                    let mut input = call.arguments()?;
-                    let value: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_max_search_card(&self.0, value)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::set_max_search_card(&self.0, value))
                 }
                 36 => {
-                    let mut input = call.arguments()?;
-                    let stem = <u8 as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_request_id_stem(&self.0, &stem)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let stem = <u8 as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, AdminServant::set_request_id_stem(&self.0, &stem))
                 }
                 37 => {
-                    let mut input = call.arguments()?;
-                    let value: bool = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_supports_dynamic_properties(
-                        &self.0,
-                        value,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: bool = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdminServant::set_supports_dynamic_properties(&self.0, value),
+                    )
                 }
                 38 => {
-                    let mut input = call.arguments()?;
-                    let value: bool = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_supports_modifiable_properties(
-                        &self.0,
-                        value,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: bool = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdminServant::set_supports_modifiable_properties(&self.0, value),
+                    )
                 }
                 39 => {
-                    let mut input = call.arguments()?;
-                    let value: bool = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_supports_proxy_offers(
-                        &self.0,
-                        value,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let input = &mut call.arguments()?;
+                    let value: bool = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdminServant::set_supports_proxy_offers(&self.0, value),
+                    )
                 }
                 40 => {
-                    let mut input = call.arguments()?;
-                    let repository: Option<TypeRepository> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    let result = AdminServant::set_type_repos(
+                    let input = &mut call.arguments()?;
+                    let repository: Option<TypeRepository> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdminServant::set_type_repos(&self.0, repository.as_ref()),
+                    )
+                }
+                0 | 6..=7 | 15..=16 => {
+                    TraderComponentsSkeleton::upcall_on(
                         &self.0,
-                        repository.as_ref(),
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                18..=21 => {
+                    SupportAttributesSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                1..=5 | 8..=9 | 11..=14 => {
+                    ImportAttributesSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
+                }
+                10 => {
+                    LinkAttributesSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -3209,24 +3143,20 @@ pub mod cos_trading {
     }
 
     impl<S: OfferIteratorServant + ?Sized> OfferIteratorServant for ::std::sync::Arc<S> {
-        #[inline]
         fn max_left(&self) -> Result<u32, offer_iterator::MaxLeftError> {
             S::max_left(self)
         }
 
-        #[inline]
         fn next_n(&self, n: u32) -> Result<(bool, OfferSeq), rt::SystemException> {
             S::next_n(self, n)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
     }
 
     /// Dispatches requests for `CosTrading::OfferIterator` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct OfferIteratorSkeleton<S>(pub S);
 
     impl<S> OfferIteratorSkeleton<S> {
@@ -3262,27 +3192,15 @@ pub mod cos_trading {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    OfferIteratorServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
-                1 => {
-                    match OfferIteratorServant::max_left(&self.0) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                0 => rt::answer(call, OfferIteratorServant::destroy(&self.0)),
+                1 => rt::answer(call, OfferIteratorServant::max_left(&self.0)),
                 2 => {
-                    let mut input = call.arguments()?;
-                    let n: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (result, offers) = OfferIteratorServant::next_n(&self.0, n)?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&offers, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let n: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, OfferIteratorServant::next_n(&self.0, n))
                 }
                 _ => call.implicit(self),
             }
@@ -3361,24 +3279,20 @@ pub mod cos_trading {
 
     impl<S: OfferIdIteratorServant + ?Sized> OfferIdIteratorServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn max_left(&self) -> Result<u32, offer_id_iterator::MaxLeftError> {
             S::max_left(self)
         }
 
-        #[inline]
         fn next_n(&self, n: u32) -> Result<(bool, OfferIdSeq), rt::SystemException> {
             S::next_n(self, n)
         }
 
-        #[inline]
         fn destroy(&self) -> Result<(), rt::SystemException> {
             S::destroy(self)
         }
     }
 
     /// Dispatches requests for `CosTrading::OfferIdIterator` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct OfferIdIteratorSkeleton<S>(pub S);
 
     impl<S> OfferIdIteratorSkeleton<S> {
@@ -3414,27 +3328,15 @@ pub mod cos_trading {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    OfferIdIteratorServant::destroy(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
-                1 => {
-                    match OfferIdIteratorServant::max_left(&self.0) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                0 => rt::answer(call, OfferIdIteratorServant::destroy(&self.0)),
+                1 => rt::answer(call, OfferIdIteratorServant::max_left(&self.0)),
                 2 => {
-                    let mut input = call.arguments()?;
-                    let n: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let (result, ids) = OfferIdIteratorServant::next_n(&self.0, n)?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&ids, out)
-                    })
+                    let input = &mut call.arguments()?;
+                    let n: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, OfferIdIteratorServant::next_n(&self.0, n))
                 }
                 _ => call.implicit(self),
             }
@@ -3593,55 +3495,55 @@ pub mod cos_trading {
         Vec<Policy>
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct UnknownMaxLeft {}
-    rt::ordered! { UnknownMaxLeft }
+    rt::equal! { UnknownMaxLeft }
     rt::exception! {
         #[inline] members UnknownMaxLeft, "IDL:omg.org/CosTrading/UnknownMaxLeft:1.0", "UnknownMaxLeft"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NotImplemented {}
-    rt::ordered! { NotImplemented }
+    rt::equal! { NotImplemented }
     rt::exception! {
         #[inline] members NotImplemented, "IDL:omg.org/CosTrading/NotImplemented:1.0", "NotImplemented"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct IllegalServiceType {
         pub r#type: ServiceTypeName,
     }
-    rt::ordered! { IllegalServiceType, r#type }
+    rt::equal! { IllegalServiceType }
     rt::exception! {
         #[inline] text IllegalServiceType, "IDL:omg.org/CosTrading/IllegalServiceType:1.0",
         "IllegalServiceType", r#type: ServiceTypeName as "type" = service_type_name_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct UnknownServiceType {
         pub r#type: ServiceTypeName,
     }
-    rt::ordered! { UnknownServiceType, r#type }
+    rt::equal! { UnknownServiceType }
     rt::exception! {
         #[inline] text UnknownServiceType, "IDL:omg.org/CosTrading/UnknownServiceType:1.0",
         "UnknownServiceType", r#type: ServiceTypeName as "type" = service_type_name_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct IllegalPropertyName {
         pub name: PropertyName,
     }
-    rt::ordered! { IllegalPropertyName, name }
+    rt::equal! { IllegalPropertyName }
     rt::exception! {
         #[inline] text IllegalPropertyName, "IDL:omg.org/CosTrading/IllegalPropertyName:1.0",
         "IllegalPropertyName", name: PropertyName as "name" = property_name_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct DuplicatePropertyName {
         pub name: PropertyName,
     }
-    rt::ordered! { DuplicatePropertyName, name }
+    rt::equal! { DuplicatePropertyName }
     rt::exception! {
         #[inline] text DuplicatePropertyName, "IDL:omg.org/CosTrading/DuplicatePropertyName:1.0",
         "DuplicatePropertyName", name: PropertyName as "name" = property_name_tc
@@ -3658,35 +3560,35 @@ pub mod cos_trading {
         prop: Property as "prop"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct MissingMandatoryProperty {
         pub r#type: ServiceTypeName,
         pub name: PropertyName,
     }
-    rt::ordered! { MissingMandatoryProperty, r#type, name }
+    rt::equal! { MissingMandatoryProperty }
     rt::exception! {
         #[inline] members MissingMandatoryProperty, "IDL:omg.org/CosTrading/MissingMandatoryProperty:1.0",
         "MissingMandatoryProperty", r#type: ServiceTypeName as "type" = service_type_name_tc,
         name: PropertyName as "name" = property_name_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct ReadonlyDynamicProperty {
         pub r#type: ServiceTypeName,
         pub name: PropertyName,
     }
-    rt::ordered! { ReadonlyDynamicProperty, r#type, name }
+    rt::equal! { ReadonlyDynamicProperty }
     rt::exception! {
         #[inline] members ReadonlyDynamicProperty, "IDL:omg.org/CosTrading/ReadonlyDynamicProperty:1.0",
         "ReadonlyDynamicProperty", r#type: ServiceTypeName as "type" = service_type_name_tc,
         name: PropertyName as "name" = property_name_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct IllegalConstraint {
         pub constr: Constraint,
     }
-    rt::ordered! { IllegalConstraint, constr }
+    rt::equal! { IllegalConstraint }
     rt::exception! {
         #[inline] text IllegalConstraint, "IDL:omg.org/CosTrading/IllegalConstraint:1.0", "IllegalConstraint",
         constr: Constraint as "constr" = constraint_tc
@@ -3702,31 +3604,31 @@ pub mod cos_trading {
         target: Option<Lookup> as "target"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct IllegalOfferId {
         pub id: OfferId,
     }
-    rt::ordered! { IllegalOfferId, id }
+    rt::equal! { IllegalOfferId }
     rt::exception! {
         #[inline] text IllegalOfferId, "IDL:omg.org/CosTrading/IllegalOfferId:1.0", "IllegalOfferId",
         id: OfferId as "id" = offer_id_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct UnknownOfferId {
         pub id: OfferId,
     }
-    rt::ordered! { UnknownOfferId, id }
+    rt::equal! { UnknownOfferId }
     rt::exception! {
         #[inline] text UnknownOfferId, "IDL:omg.org/CosTrading/UnknownOfferId:1.0", "UnknownOfferId",
         id: OfferId as "id" = offer_id_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct DuplicatePolicyName {
         pub name: PolicyName,
     }
-    rt::ordered! { DuplicatePolicyName, name }
+    rt::equal! { DuplicatePolicyName }
     rt::exception! {
         #[inline] text DuplicatePolicyName, "IDL:omg.org/CosTrading/DuplicatePolicyName:1.0",
         "DuplicatePolicyName", name: PolicyName as "name" = policy_name_tc
@@ -3816,34 +3718,28 @@ pub mod cos_trading {
 
     impl<S: TraderComponentsServant + ?Sized> TraderComponentsServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn lookup_if(&self) -> Result<Option<Lookup>, rt::SystemException> {
             S::lookup_if(self)
         }
 
-        #[inline]
         fn register_if(&self) -> Result<Option<Register>, rt::SystemException> {
             S::register_if(self)
         }
 
-        #[inline]
         fn link_if(&self) -> Result<Option<Link>, rt::SystemException> {
             S::link_if(self)
         }
 
-        #[inline]
         fn proxy_if(&self) -> Result<Option<Proxy>, rt::SystemException> {
             S::proxy_if(self)
         }
 
-        #[inline]
         fn admin_if(&self) -> Result<Option<Admin>, rt::SystemException> {
             S::admin_if(self)
         }
     }
 
     /// Dispatches requests for `CosTrading::TraderComponents` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TraderComponentsSkeleton<S>(pub S);
 
     impl<S> TraderComponentsSkeleton<S> {
@@ -3860,28 +3756,13 @@ pub mod cos_trading {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    let result = TraderComponentsServant::admin_if(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                1 => {
-                    let result = TraderComponentsServant::link_if(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                2 => {
-                    let result = TraderComponentsServant::lookup_if(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                3 => {
-                    let result = TraderComponentsServant::proxy_if(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                4 => {
-                    let result = TraderComponentsServant::register_if(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, TraderComponentsServant::admin_if(servant)),
+                1 => rt::answer(call, TraderComponentsServant::link_if(servant)),
+                2 => rt::answer(call, TraderComponentsServant::lookup_if(servant)),
+                3 => rt::answer(call, TraderComponentsServant::proxy_if(servant)),
+                4 => rt::answer(call, TraderComponentsServant::register_if(servant)),
                 _ => call.implicit(skeleton),
             }
         }
@@ -3915,11 +3796,7 @@ pub mod cos_trading {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -3997,29 +3874,24 @@ pub mod cos_trading {
 
     impl<S: SupportAttributesServant + ?Sized> SupportAttributesServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn supports_modifiable_properties(&self) -> Result<bool, rt::SystemException> {
             S::supports_modifiable_properties(self)
         }
 
-        #[inline]
         fn supports_dynamic_properties(&self) -> Result<bool, rt::SystemException> {
             S::supports_dynamic_properties(self)
         }
 
-        #[inline]
         fn supports_proxy_offers(&self) -> Result<bool, rt::SystemException> {
             S::supports_proxy_offers(self)
         }
 
-        #[inline]
         fn type_repos(&self) -> Result<Option<TypeRepository>, rt::SystemException> {
             S::type_repos(self)
         }
     }
 
     /// Dispatches requests for `CosTrading::SupportAttributes` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct SupportAttributesSkeleton<S>(pub S);
 
     impl<S> SupportAttributesSkeleton<S> {
@@ -4036,30 +3908,27 @@ pub mod cos_trading {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = SupportAttributesServant::supports_dynamic_properties(
-                        servant,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        SupportAttributesServant::supports_dynamic_properties(servant),
+                    )
                 }
                 1 => {
-                    let result = SupportAttributesServant::supports_modifiable_properties(
-                        servant,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        SupportAttributesServant::supports_modifiable_properties(servant),
+                    )
                 }
                 2 => {
-                    let result = SupportAttributesServant::supports_proxy_offers(
-                        servant,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        SupportAttributesServant::supports_proxy_offers(servant),
+                    )
                 }
-                3 => {
-                    let result = SupportAttributesServant::type_repos(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                3 => rt::answer(call, SupportAttributesServant::type_repos(servant)),
                 _ => call.implicit(skeleton),
             }
         }
@@ -4092,11 +3961,7 @@ pub mod cos_trading {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -4252,64 +4117,52 @@ pub mod cos_trading {
 
     impl<S: ImportAttributesServant + ?Sized> ImportAttributesServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn def_search_card(&self) -> Result<u32, rt::SystemException> {
             S::def_search_card(self)
         }
 
-        #[inline]
         fn max_search_card(&self) -> Result<u32, rt::SystemException> {
             S::max_search_card(self)
         }
 
-        #[inline]
         fn def_match_card(&self) -> Result<u32, rt::SystemException> {
             S::def_match_card(self)
         }
 
-        #[inline]
         fn max_match_card(&self) -> Result<u32, rt::SystemException> {
             S::max_match_card(self)
         }
 
-        #[inline]
         fn def_return_card(&self) -> Result<u32, rt::SystemException> {
             S::def_return_card(self)
         }
 
-        #[inline]
         fn max_return_card(&self) -> Result<u32, rt::SystemException> {
             S::max_return_card(self)
         }
 
-        #[inline]
         fn max_list(&self) -> Result<u32, rt::SystemException> {
             S::max_list(self)
         }
 
-        #[inline]
         fn def_hop_count(&self) -> Result<u32, rt::SystemException> {
             S::def_hop_count(self)
         }
 
-        #[inline]
         fn max_hop_count(&self) -> Result<u32, rt::SystemException> {
             S::max_hop_count(self)
         }
 
-        #[inline]
         fn def_follow_policy(&self) -> Result<FollowOption, rt::SystemException> {
             S::def_follow_policy(self)
         }
 
-        #[inline]
         fn max_follow_policy(&self) -> Result<FollowOption, rt::SystemException> {
             S::max_follow_policy(self)
         }
     }
 
     /// Dispatches requests for `CosTrading::ImportAttributes` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ImportAttributesSkeleton<S>(pub S);
 
     impl<S> ImportAttributesSkeleton<S> {
@@ -4326,52 +4179,23 @@ pub mod cos_trading {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = ImportAttributesServant::def_follow_policy(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(call, ImportAttributesServant::def_follow_policy(servant))
                 }
-                1 => {
-                    let result = ImportAttributesServant::def_hop_count(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                2 => {
-                    let result = ImportAttributesServant::def_match_card(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                3 => {
-                    let result = ImportAttributesServant::def_return_card(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                4 => {
-                    let result = ImportAttributesServant::def_search_card(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                1 => rt::answer(call, ImportAttributesServant::def_hop_count(servant)),
+                2 => rt::answer(call, ImportAttributesServant::def_match_card(servant)),
+                3 => rt::answer(call, ImportAttributesServant::def_return_card(servant)),
+                4 => rt::answer(call, ImportAttributesServant::def_search_card(servant)),
                 5 => {
-                    let result = ImportAttributesServant::max_follow_policy(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(call, ImportAttributesServant::max_follow_policy(servant))
                 }
-                6 => {
-                    let result = ImportAttributesServant::max_hop_count(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                7 => {
-                    let result = ImportAttributesServant::max_list(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                8 => {
-                    let result = ImportAttributesServant::max_match_card(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                9 => {
-                    let result = ImportAttributesServant::max_return_card(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
-                10 => {
-                    let result = ImportAttributesServant::max_search_card(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                6 => rt::answer(call, ImportAttributesServant::max_hop_count(servant)),
+                7 => rt::answer(call, ImportAttributesServant::max_list(servant)),
+                8 => rt::answer(call, ImportAttributesServant::max_match_card(servant)),
+                9 => rt::answer(call, ImportAttributesServant::max_return_card(servant)),
+                10 => rt::answer(call, ImportAttributesServant::max_search_card(servant)),
                 _ => call.implicit(skeleton),
             }
         }
@@ -4411,11 +4235,7 @@ pub mod cos_trading {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -4451,14 +4271,12 @@ pub mod cos_trading {
 
     impl<S: LinkAttributesServant + ?Sized> LinkAttributesServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn max_link_follow_policy(&self) -> Result<FollowOption, rt::SystemException> {
             S::max_link_follow_policy(self)
         }
     }
 
     /// Dispatches requests for `CosTrading::LinkAttributes` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct LinkAttributesSkeleton<S>(pub S);
 
     impl<S> LinkAttributesSkeleton<S> {
@@ -4475,11 +4293,13 @@ pub mod cos_trading {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = LinkAttributesServant::max_link_follow_policy(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        LinkAttributesServant::max_link_follow_policy(servant),
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -4508,11 +4328,7 @@ pub mod cos_trading {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -4754,14 +4570,12 @@ pub mod cos_trading_repos {
 
     impl<S: ServiceTypeRepositoryServant + ?Sized> ServiceTypeRepositoryServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn incarnation(
             &self,
         ) -> Result<service_type_repository::IncarnationNumber, rt::SystemException> {
             S::incarnation(self)
         }
 
-        #[inline]
         fn add_type(
             &self,
             name: &str,
@@ -4775,7 +4589,6 @@ pub mod cos_trading_repos {
             S::add_type(self, name, if_name, props, super_types)
         }
 
-        #[inline]
         fn remove_type(
             &self,
             name: &str,
@@ -4783,7 +4596,6 @@ pub mod cos_trading_repos {
             S::remove_type(self, name)
         }
 
-        #[inline]
         fn list_types(
             &self,
             which_types: &service_type_repository::SpecifiedServiceTypes,
@@ -4791,7 +4603,6 @@ pub mod cos_trading_repos {
             S::list_types(self, which_types)
         }
 
-        #[inline]
         fn describe_type(
             &self,
             name: &str,
@@ -4802,7 +4613,6 @@ pub mod cos_trading_repos {
             S::describe_type(self, name)
         }
 
-        #[inline]
         fn fully_describe_type(
             &self,
             name: &str,
@@ -4813,7 +4623,6 @@ pub mod cos_trading_repos {
             S::fully_describe_type(self, name)
         }
 
-        #[inline]
         fn mask_type(
             &self,
             name: &str,
@@ -4821,7 +4630,6 @@ pub mod cos_trading_repos {
             S::mask_type(self, name)
         }
 
-        #[inline]
         fn unmask_type(
             &self,
             name: &str,
@@ -4831,7 +4639,6 @@ pub mod cos_trading_repos {
     }
 
     /// Dispatches requests for `CosTradingRepos::ServiceTypeRepository` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ServiceTypeRepositorySkeleton<S>(pub S);
 
     impl<S> ServiceTypeRepositorySkeleton<S> {
@@ -4877,93 +4684,86 @@ pub mod cos_trading_repos {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    let result = ServiceTypeRepositoryServant::incarnation(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, ServiceTypeRepositoryServant::incarnation(&self.0)),
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
                     let if_name = input.str()?;
                     let props = <service_type_repository::PropStruct as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let super_types = <super::cos_trading::ServiceTypeName as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match ServiceTypeRepositoryServant::add_type(
-                        &self.0,
-                        &name,
-                        &if_name,
-                        &props,
-                        &super_types,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ServiceTypeRepositoryServant::add_type(
+                            &self.0,
+                            &name,
+                            &if_name,
+                            &props,
+                            &super_types,
+                        ),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
-                    rt::end_arguments(&input);
-                    match ServiceTypeRepositoryServant::describe_type(&self.0, &name) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ServiceTypeRepositoryServant::describe_type(&self.0, &name),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
-                    rt::end_arguments(&input);
-                    match ServiceTypeRepositoryServant::fully_describe_type(
-                        &self.0,
-                        &name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ServiceTypeRepositoryServant::fully_describe_type(&self.0, &name),
+                    )
                 }
                 4 => {
-                    let mut input = call.arguments()?;
-                    let which_types: service_type_repository::SpecifiedServiceTypes = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let which_types: service_type_repository::SpecifiedServiceTypes = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = ServiceTypeRepositoryServant::list_types(
-                        &self.0,
-                        &which_types,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ServiceTypeRepositoryServant::list_types(&self.0, &which_types),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
-                    rt::end_arguments(&input);
-                    match ServiceTypeRepositoryServant::mask_type(&self.0, &name) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ServiceTypeRepositoryServant::mask_type(&self.0, &name),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
-                    rt::end_arguments(&input);
-                    match ServiceTypeRepositoryServant::remove_type(&self.0, &name) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ServiceTypeRepositoryServant::remove_type(&self.0, &name),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
-                    rt::end_arguments(&input);
-                    match ServiceTypeRepositoryServant::unmask_type(&self.0, &name) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        ServiceTypeRepositoryServant::unmask_type(&self.0, &name),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -5261,25 +5061,25 @@ pub mod cos_trading_repos {
             "IDL:omg.org/CosTradingRepos/ServiceTypeRepository/SpecifiedServiceTypes:1.0" => rt::TypeCode::union("IDL:omg.org/CosTradingRepos/ServiceTypeRepository/SpecifiedServiceTypes:1.0", "SpecifiedServiceTypes", &<ListOption as rt::Typed>::type_code(), &[(rt::Label::Value(1), "incarnation", <IncarnationNumber as rt::Typed>::type_code())])
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct ServiceTypeExists {
             pub name: super::super::cos_trading::ServiceTypeName,
         }
-        rt::ordered! { ServiceTypeExists, name }
+        rt::equal! { ServiceTypeExists }
         rt::exception! {
             #[inline] text ServiceTypeExists,
             "IDL:omg.org/CosTradingRepos/ServiceTypeRepository/ServiceTypeExists:1.0", "ServiceTypeExists",
             name: super::super::cos_trading::ServiceTypeName as "name" = super::super::cos_trading::service_type_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct InterfaceTypeMismatch {
             pub base_service: super::super::cos_trading::ServiceTypeName,
             pub base_if: Identifier,
             pub derived_service: super::super::cos_trading::ServiceTypeName,
             pub derived_if: Identifier,
         }
-        rt::ordered! { InterfaceTypeMismatch, base_service, base_if, derived_service, derived_if }
+        rt::equal! { InterfaceTypeMismatch }
         rt::exception! {
             #[inline] members InterfaceTypeMismatch,
             "IDL:omg.org/CosTradingRepos/ServiceTypeRepository/InterfaceTypeMismatch:1.0",
@@ -5290,12 +5090,12 @@ pub mod cos_trading_repos {
             derived_if: Identifier as "derived_if" = identifier_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct HasSubTypes {
             pub the_type: super::super::cos_trading::ServiceTypeName,
             pub sub_type: super::super::cos_trading::ServiceTypeName,
         }
-        rt::ordered! { HasSubTypes, the_type, sub_type }
+        rt::equal! { HasSubTypes }
         rt::exception! {
             #[inline] members HasSubTypes,
             "IDL:omg.org/CosTradingRepos/ServiceTypeRepository/HasSubTypes:1.0", "HasSubTypes",
@@ -5303,22 +5103,22 @@ pub mod cos_trading_repos {
             sub_type: super::super::cos_trading::ServiceTypeName as "sub_type" = super::super::cos_trading::service_type_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct AlreadyMasked {
             pub name: super::super::cos_trading::ServiceTypeName,
         }
-        rt::ordered! { AlreadyMasked, name }
+        rt::equal! { AlreadyMasked }
         rt::exception! {
             #[inline] text AlreadyMasked,
             "IDL:omg.org/CosTradingRepos/ServiceTypeRepository/AlreadyMasked:1.0", "AlreadyMasked",
             name: super::super::cos_trading::ServiceTypeName as "name" = super::super::cos_trading::service_type_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct NotMasked {
             pub name: super::super::cos_trading::ServiceTypeName,
         }
-        rt::ordered! { NotMasked, name }
+        rt::equal! { NotMasked }
         rt::exception! {
             #[inline] text NotMasked, "IDL:omg.org/CosTradingRepos/ServiceTypeRepository/NotMasked:1.0",
             "NotMasked",
@@ -5343,11 +5143,11 @@ pub mod cos_trading_repos {
             definition_2: PropStruct as "definition_2"
         }
 
-        #[derive(Clone, Debug, PartialEq, Hash)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct DuplicateServiceTypeName {
             pub name: super::super::cos_trading::ServiceTypeName,
         }
-        rt::ordered! { DuplicateServiceTypeName, name }
+        rt::equal! { DuplicateServiceTypeName }
         rt::exception! {
             #[inline] text DuplicateServiceTypeName,
             "IDL:omg.org/CosTradingRepos/ServiceTypeRepository/DuplicateServiceTypeName:1.0",
@@ -5442,7 +5242,6 @@ pub mod cos_trading_dynamic {
 
     impl<S: DynamicPropEvalServant + ?Sized> DynamicPropEvalServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn eval_dp(
             &self,
             name: &str,
@@ -5454,7 +5253,6 @@ pub mod cos_trading_dynamic {
     }
 
     /// Dispatches requests for `CosTradingDynamic::DynamicPropEval` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct DynamicPropEvalSkeleton<S>(pub S);
 
     impl<S> DynamicPropEvalSkeleton<S> {
@@ -5490,23 +5288,23 @@ pub mod cos_trading_dynamic {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
-                    let returned_type: rt::TypeCode = rt::Decode::decode(&mut input)?;
-                    let extra_info: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match DynamicPropEvalServant::eval_dp(
-                        &self.0,
-                        &name,
-                        &returned_type,
-                        &extra_info,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let returned_type: rt::TypeCode = rt::decode(input)?;
+                    let extra_info: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        DynamicPropEvalServant::eval_dp(
+                            &self.0,
+                            &name,
+                            &returned_type,
+                            &extra_info,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }

@@ -43,41 +43,41 @@ pub mod cos_life_cycle {
         Vec<NameValuePair> = || rt::sequence_code(&name_value_pair_tc(), 0)
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NoFactory {
         pub search_key: Key,
     }
-    rt::ordered! { NoFactory, search_key }
+    rt::equal! { NoFactory }
     rt::exception! {
         #[inline] members NoFactory, "IDL:omg.org/CosLifeCycle/NoFactory:1.0", "NoFactory",
         search_key: Key as "search_key" = key_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NotCopyable {
         pub reason: String,
     }
-    rt::ordered! { NotCopyable, reason }
+    rt::equal! { NotCopyable }
     rt::exception! {
         #[inline] text NotCopyable, "IDL:omg.org/CosLifeCycle/NotCopyable:1.0", "NotCopyable",
         reason: String as "reason"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NotMovable {
         pub reason: String,
     }
-    rt::ordered! { NotMovable, reason }
+    rt::equal! { NotMovable }
     rt::exception! {
         #[inline] text NotMovable, "IDL:omg.org/CosLifeCycle/NotMovable:1.0", "NotMovable",
         reason: String as "reason"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NotRemovable {
         pub reason: String,
     }
-    rt::ordered! { NotRemovable, reason }
+    rt::equal! { NotRemovable }
     rt::exception! {
         #[inline] text NotRemovable, "IDL:omg.org/CosLifeCycle/NotRemovable:1.0", "NotRemovable",
         reason: String as "reason"
@@ -135,7 +135,6 @@ pub mod cos_life_cycle {
     }
 
     impl<S: FactoryFinderServant + ?Sized> FactoryFinderServant for ::std::sync::Arc<S> {
-        #[inline]
         fn find_factories(
             &self,
             factory_key: &[crate::cos_naming::NameComponent],
@@ -145,7 +144,6 @@ pub mod cos_life_cycle {
     }
 
     /// Dispatches requests for `CosLifeCycle::FactoryFinder` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct FactoryFinderSkeleton<S>(pub S);
 
     impl<S> FactoryFinderSkeleton<S> {
@@ -181,18 +179,18 @@ pub mod cos_life_cycle {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let factory_key = <crate::cos_naming::NameComponent as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match FactoryFinderServant::find_factories(&self.0, &factory_key) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        FactoryFinderServant::find_factories(&self.0, &factory_key),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -292,7 +290,6 @@ pub mod cos_life_cycle {
 
     impl<S: LifeCycleObjectServant + ?Sized> LifeCycleObjectServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn copy(
             &self,
             there: Option<&FactoryFinder>,
@@ -301,7 +298,6 @@ pub mod cos_life_cycle {
             S::copy(self, there, the_criteria)
         }
 
-        #[inline]
         fn r#move(
             &self,
             there: Option<&FactoryFinder>,
@@ -310,14 +306,12 @@ pub mod cos_life_cycle {
             S::r#move(self, there, the_criteria)
         }
 
-        #[inline]
         fn remove(&self) -> Result<(), life_cycle_object::RemoveError> {
             S::remove(self)
         }
     }
 
     /// Dispatches requests for `CosLifeCycle::LifeCycleObject` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct LifeCycleObjectSkeleton<S>(pub S);
 
     impl<S> LifeCycleObjectSkeleton<S> {
@@ -353,42 +347,37 @@ pub mod cos_life_cycle {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
-                    let there: Option<FactoryFinder> = rt::Decode::decode(&mut input)?;
-                    let the_criteria = <NameValuePair as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match LifeCycleObjectServant::copy(
-                        &self.0,
-                        there.as_ref(),
-                        &the_criteria,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let there: Option<FactoryFinder> = rt::decode(input)?;
+                    let the_criteria = <NameValuePair as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        LifeCycleObjectServant::copy(
+                            &self.0,
+                            there.as_ref(),
+                            &the_criteria,
+                        ),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
-                    let there: Option<FactoryFinder> = rt::Decode::decode(&mut input)?;
-                    let the_criteria = <NameValuePair as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match LifeCycleObjectServant::r#move(
-                        &self.0,
-                        there.as_ref(),
-                        &the_criteria,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let there: Option<FactoryFinder> = rt::decode(input)?;
+                    let the_criteria = <NameValuePair as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        LifeCycleObjectServant::r#move(
+                            &self.0,
+                            there.as_ref(),
+                            &the_criteria,
+                        ),
+                    )
                 }
-                2 => {
-                    match LifeCycleObjectServant::remove(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
-                }
+                2 => rt::answer(call, LifeCycleObjectServant::remove(&self.0)),
                 _ => call.implicit(self),
             }
         }
@@ -516,7 +505,6 @@ pub mod cos_life_cycle {
 
     impl<S: GenericFactoryServant + ?Sized> GenericFactoryServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn supports(
             &self,
             k: &[crate::cos_naming::NameComponent],
@@ -524,7 +512,6 @@ pub mod cos_life_cycle {
             S::supports(self, k)
         }
 
-        #[inline]
         fn create_object(
             &self,
             k: &[crate::cos_naming::NameComponent],
@@ -535,7 +522,6 @@ pub mod cos_life_cycle {
     }
 
     /// Dispatches requests for `CosLifeCycle::GenericFactory` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct GenericFactorySkeleton<S>(pub S);
 
     impl<S> GenericFactorySkeleton<S> {
@@ -552,32 +538,27 @@ pub mod cos_life_cycle {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let k = <crate::cos_naming::NameComponent as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    let the_criteria = <NameValuePair as rt::Decode>::lend(&mut input)?;
-                    rt::end_arguments(&input);
-                    match GenericFactoryServant::create_object(
-                        servant,
-                        &k,
-                        &the_criteria,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let the_criteria = <NameValuePair as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        GenericFactoryServant::create_object(servant, &k, &the_criteria),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let k = <crate::cos_naming::NameComponent as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = GenericFactoryServant::supports(servant, &k)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(call, GenericFactoryServant::supports(servant, &k))
                 }
                 _ => call.implicit(skeleton),
             }
@@ -606,11 +587,7 @@ pub mod cos_life_cycle {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -671,14 +648,12 @@ pub mod ft {
 
     impl<S: PullMonitorableServant + ?Sized> PullMonitorableServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn is_alive(&self) -> Result<bool, rt::SystemException> {
             S::is_alive(self)
         }
     }
 
     /// Dispatches requests for `FT::PullMonitorable` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct PullMonitorableSkeleton<S>(pub S);
 
     impl<S> PullMonitorableSkeleton<S> {
@@ -695,12 +670,9 @@ pub mod ft {
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    let result = PullMonitorableServant::is_alive(servant)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, PullMonitorableServant::is_alive(servant)),
                 _ => call.implicit(skeleton),
             }
         }
@@ -728,11 +700,7 @@ pub mod ft {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -759,7 +727,6 @@ pub mod event_channel_admin {
     for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `EventChannelAdmin::EventChannelFactory` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct EventChannelFactorySkeleton<S>(pub S);
 
     impl<S> EventChannelFactorySkeleton<S> {
@@ -792,25 +759,14 @@ pub mod event_channel_admin {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 1];
             match operation {
-                0 => {
+                0..=1 => {
                     super::cos_life_cycle::GenericFactorySkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
-                        call,
-                    )
-                }
-                1 => {
-                    super::cos_life_cycle::GenericFactorySkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
@@ -826,16 +782,16 @@ pub mod event_channel_admin {
 pub mod event {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NameAlreadyUsed {}
-    rt::ordered! { NameAlreadyUsed }
+    rt::equal! { NameAlreadyUsed }
     rt::exception! {
         #[inline] members NameAlreadyUsed, "IDL:openorb.org/event/NameAlreadyUsed:1.0", "NameAlreadyUsed"
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct EventChannelNotFound {}
-    rt::ordered! { EventChannelNotFound }
+    rt::equal! { EventChannelNotFound }
     rt::exception! {
         #[inline] members EventChannelNotFound, "IDL:openorb.org/event/EventChannelNotFound:1.0",
         "EventChannelNotFound"
@@ -915,7 +871,6 @@ pub mod event {
 
     impl<S: EventChannelFactoryServant + ?Sized> EventChannelFactoryServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn create_channel(
             &self,
             channel_name: &str,
@@ -926,7 +881,6 @@ pub mod event {
             S::create_channel(self, channel_name)
         }
 
-        #[inline]
         fn join_channel(
             &self,
             channel_name: &str,
@@ -939,7 +893,6 @@ pub mod event {
     }
 
     /// Dispatches requests for `event::EventChannelFactory` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct EventChannelFactorySkeleton<S>(pub S);
 
     impl<S> EventChannelFactorySkeleton<S> {
@@ -956,31 +909,28 @@ pub mod event {
             skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let channel_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match EventChannelFactoryServant::create_channel(
-                        servant,
-                        &channel_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        EventChannelFactoryServant::create_channel(
+                            servant,
+                            &channel_name,
+                        ),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let channel_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match EventChannelFactoryServant::join_channel(
-                        servant,
-                        &channel_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        EventChannelFactoryServant::join_channel(servant, &channel_name),
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
@@ -1009,11 +959,7 @@ pub mod event {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
             Self::upcall_on(&self.0, self, operation, call)
         }
     }
@@ -1130,7 +1076,6 @@ pub mod omni_events {
     impl<S: EventChannelServant + ?Sized> EventChannelServant for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `omniEvents::EventChannel` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct EventChannelSkeleton<S>(pub S);
 
     impl<S> EventChannelSkeleton<S> {
@@ -1163,32 +1108,40 @@ pub mod omni_events {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 0, 0];
             match operation {
                 0 => {
-                    crate::cos_event_channel_admin::EventChannelServant::destroy(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::EventChannelServant::destroy(
+                            &self.0,
+                        ),
+                    )
                 }
                 1 => {
-                    let result = crate::cos_event_channel_admin::EventChannelServant::for_consumers(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::EventChannelServant::for_consumers(
+                            &self.0,
+                        ),
+                    )
                 }
                 2 => {
-                    let result = crate::cos_event_channel_admin::EventChannelServant::for_suppliers(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::EventChannelServant::for_suppliers(
+                            &self.0,
+                        ),
+                    )
                 }
                 3 => {
-                    super::ft::PullMonitorableSkeleton::upcall_on(&self.0, self, 0, call)
+                    super::ft::PullMonitorableSkeleton::upcall_on(
+                        &self.0,
+                        self,
+                        INDEXES[operation],
+                        call,
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -1268,7 +1221,6 @@ pub mod omni_events {
     for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `omniEvents::EventChannelFactory` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct EventChannelFactorySkeleton<S>(pub S);
 
     impl<S> EventChannelFactorySkeleton<S> {
@@ -1310,44 +1262,30 @@ pub mod omni_events {
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
-            operation: usize,
-            call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
+            const INDEXES: &[usize] = &[0, 0, 0, 1, 1];
             match operation {
-                0 => {
-                    super::event::EventChannelFactorySkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        0,
-                        call,
-                    )
-                }
-                1 => {
+                1 | 4 => {
                     super::cos_life_cycle::GenericFactorySkeleton::upcall_on(
                         &self.0,
                         self,
-                        0,
+                        INDEXES[operation],
                         call,
                     )
                 }
                 2 => {
-                    super::ft::PullMonitorableSkeleton::upcall_on(&self.0, self, 0, call)
-                }
-                3 => {
-                    super::event::EventChannelFactorySkeleton::upcall_on(
+                    super::ft::PullMonitorableSkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }
-                4 => {
-                    super::cos_life_cycle::GenericFactorySkeleton::upcall_on(
+                0 | 3 => {
+                    super::event::EventChannelFactorySkeleton::upcall_on(
                         &self.0,
                         self,
-                        1,
+                        INDEXES[operation],
                         call,
                     )
                 }

@@ -73,9 +73,9 @@ pub mod event_monitoring {
         "IDL:spandrel/EventMonitoring/ConsumerStates:1.0", "ConsumerStates", Vec<ConsumerState>
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct UnknownChannel {}
-    rt::ordered! { UnknownChannel }
+    rt::equal! { UnknownChannel }
     rt::exception! {
         #[inline] members UnknownChannel, "IDL:spandrel/EventMonitoring/UnknownChannel:1.0", "UnknownChannel"
     }
@@ -145,7 +145,6 @@ pub mod event_monitoring {
     }
 
     impl<S: MonitorServant + ?Sized> MonitorServant for ::std::sync::Arc<S> {
-        #[inline]
         fn channels(
             &self,
             after: &str,
@@ -154,7 +153,6 @@ pub mod event_monitoring {
             S::channels(self, after, how_many)
         }
 
-        #[inline]
         fn consumers(
             &self,
             name: &str,
@@ -165,7 +163,6 @@ pub mod event_monitoring {
     }
 
     /// Dispatches requests for `EventMonitoring::Monitor` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct MonitorSkeleton<S>(pub S);
 
     impl<S> MonitorSkeleton<S> {
@@ -201,25 +198,21 @@ pub mod event_monitoring {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let after = input.str()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    let result = MonitorServant::channels(&self.0, &after, how_many)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, MonitorServant::channels(&self.0, &after, how_many))
                 }
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let name = input.str()?;
-                    let how_many: u32 = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match MonitorServant::consumers(&self.0, &name, how_many) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let how_many: u32 = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(call, MonitorServant::consumers(&self.0, &name, how_many))
                 }
                 _ => call.implicit(self),
             }
@@ -368,14 +361,12 @@ pub mod event_monitoring {
 
     impl<S: MonitoredFactoryServant + ?Sized> MonitoredFactoryServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn event_monitor(&self) -> Result<Option<Monitor>, rt::SystemException> {
             S::event_monitor(self)
         }
     }
 
     /// Dispatches requests for `EventMonitoring::MonitoredFactory` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct MonitoredFactorySkeleton<S>(pub S);
 
     impl<S> MonitoredFactorySkeleton<S> {
@@ -423,69 +414,70 @@ pub mod event_monitoring {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    let result = MonitoredFactoryServant::event_monitor(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, MonitoredFactoryServant::event_monitor(&self.0)),
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let channel_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::event::EventChannelFactoryServant::create_channel(
-                        &self.0,
-                        &channel_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::event::EventChannelFactoryServant::create_channel(
+                            &self.0,
+                            &channel_name,
+                        ),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let k = <crate::cos_naming::NameComponent as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let the_criteria = <crate::cos_life_cycle::NameValuePair as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_life_cycle::GenericFactoryServant::create_object(
-                        &self.0,
-                        &k,
-                        &the_criteria,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_life_cycle::GenericFactoryServant::create_object(
+                            &self.0,
+                            &k,
+                            &the_criteria,
+                        ),
+                    )
                 }
                 3 => {
-                    let result = crate::ft::PullMonitorableServant::is_alive(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::ft::PullMonitorableServant::is_alive(&self.0),
+                    )
                 }
                 4 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let channel_name = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::event::EventChannelFactoryServant::join_channel(
-                        &self.0,
-                        &channel_name,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::event::EventChannelFactoryServant::join_channel(
+                            &self.0,
+                            &channel_name,
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let k = <crate::cos_naming::NameComponent as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = crate::cos_life_cycle::GenericFactoryServant::supports(
-                        &self.0,
-                        &k,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_life_cycle::GenericFactoryServant::supports(
+                            &self.0,
+                            &k,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }

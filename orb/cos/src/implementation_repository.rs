@@ -120,38 +120,38 @@ pub mod implementation_repository {
     }
 
     /// No server with this name is registered.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct NotFound {}
-    rt::ordered! { NotFound }
+    rt::equal! { NotFound }
     rt::exception! {
         #[inline] members NotFound, "IDL:spandrel/ImplementationRepository/NotFound:1.0", "NotFound"
     }
 
     /// A server with this name is registered.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct AlreadyRegistered {}
-    rt::ordered! { AlreadyRegistered }
+    rt::equal! { AlreadyRegistered }
     rt::exception! {
         #[inline] members AlreadyRegistered, "IDL:spandrel/ImplementationRepository/AlreadyRegistered:1.0",
         "AlreadyRegistered"
     }
 
     /// Another process of the server runs.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct AlreadyRunning {}
-    rt::ordered! { AlreadyRunning }
+    rt::equal! { AlreadyRunning }
     rt::exception! {
         #[inline] members AlreadyRunning, "IDL:spandrel/ImplementationRepository/AlreadyRunning:1.0",
         "AlreadyRunning"
     }
 
     /// The operation is not possible now, or not with these arguments.
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct CannotComplete {
         /// The reason, and a remedy.
         pub reason: String,
     }
-    rt::ordered! { CannotComplete, reason }
+    rt::equal! { CannotComplete }
     rt::exception! {
         #[inline] text CannotComplete, "IDL:spandrel/ImplementationRepository/CannotComplete:1.0",
         "CannotComplete", reason: String as "reason"
@@ -203,19 +203,16 @@ pub mod implementation_repository {
     }
 
     impl<S: ServerObjectServant + ?Sized> ServerObjectServant for ::std::sync::Arc<S> {
-        #[inline]
         fn ping(&self) -> Result<(), rt::SystemException> {
             S::ping(self)
         }
 
-        #[inline]
         fn shutdown(&self, token: &str) -> Result<(), rt::SystemException> {
             S::shutdown(self, token)
         }
     }
 
     /// Dispatches requests for `ImplementationRepository::ServerObject` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct ServerObjectSkeleton<S>(pub S);
 
     impl<S> ServerObjectSkeleton<S> {
@@ -251,16 +248,13 @@ pub mod implementation_repository {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    ServerObjectServant::ping(&self.0)?;
-                    call.reply(|_out| Ok(()))
-                }
+                0 => rt::answer(call, ServerObjectServant::ping(&self.0)),
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let token = input.str()?;
-                    rt::end_arguments(&input);
+                    rt::end_arguments(input);
                     ServerObjectServant::shutdown(&self.0, &token)?;
                     Ok(call.finish_oneway())
                 }
@@ -530,7 +524,6 @@ pub mod implementation_repository {
 
     impl<S: AdministrationServant + ?Sized> AdministrationServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn register_server(
             &self,
             server: &str,
@@ -539,7 +532,6 @@ pub mod implementation_repository {
             S::register_server(self, server, options)
         }
 
-        #[inline]
         fn update_server(
             &self,
             server: &str,
@@ -548,7 +540,6 @@ pub mod implementation_repository {
             S::update_server(self, server, options)
         }
 
-        #[inline]
         fn remove_server(
             &self,
             server: &str,
@@ -556,7 +547,6 @@ pub mod implementation_repository {
             S::remove_server(self, server)
         }
 
-        #[inline]
         fn enable_server(
             &self,
             server: &str,
@@ -565,7 +555,6 @@ pub mod implementation_repository {
             S::enable_server(self, server, enabled)
         }
 
-        #[inline]
         fn activate_server(
             &self,
             server: &str,
@@ -573,7 +562,6 @@ pub mod implementation_repository {
             S::activate_server(self, server)
         }
 
-        #[inline]
         fn shutdown_server(
             &self,
             server: &str,
@@ -582,7 +570,6 @@ pub mod implementation_repository {
             S::shutdown_server(self, server, drain)
         }
 
-        #[inline]
         fn find(
             &self,
             server: &str,
@@ -590,12 +577,10 @@ pub mod implementation_repository {
             S::find(self, server)
         }
 
-        #[inline]
         fn list(&self) -> Result<ServerInformationList, rt::SystemException> {
             S::list(self)
         }
 
-        #[inline]
         fn server_is_running(
             &self,
             server: &str,
@@ -605,7 +590,6 @@ pub mod implementation_repository {
             S::server_is_running(self, server, token, server_object)
         }
 
-        #[inline]
         fn server_is_shutting_down(
             &self,
             server: &str,
@@ -616,7 +600,6 @@ pub mod implementation_repository {
     }
 
     /// Dispatches requests for `ImplementationRepository::Administration` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct AdministrationSkeleton<S>(pub S);
 
     impl<S> AdministrationSkeleton<S> {
@@ -663,126 +646,106 @@ pub mod implementation_repository {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let server = input.str()?;
-                    rt::end_arguments(&input);
-                    match AdministrationServant::activate_server(&self.0, &server) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdministrationServant::activate_server(&self.0, &server),
+                    )
                 }
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let server = input.str()?;
-                    let enabled: bool = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match AdministrationServant::enable_server(
-                        &self.0,
-                        &server,
-                        enabled,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let enabled: bool = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdministrationServant::enable_server(&self.0, &server, enabled),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let server = input.str()?;
-                    rt::end_arguments(&input);
-                    match AdministrationServant::find(&self.0, &server) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(call, AdministrationServant::find(&self.0, &server))
                 }
-                3 => {
-                    let result = AdministrationServant::list(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                3 => rt::answer(call, AdministrationServant::list(&self.0)),
                 4 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let server = input.str()?;
-                    let options: StartupOptions = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match AdministrationServant::register_server(
-                        &self.0,
-                        &server,
-                        &options,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let options: StartupOptions = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdministrationServant::register_server(
+                            &self.0,
+                            &server,
+                            &options,
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let server = input.str()?;
-                    rt::end_arguments(&input);
-                    match AdministrationServant::remove_server(&self.0, &server) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdministrationServant::remove_server(&self.0, &server),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let server = input.str()?;
                     let token = input.str()?;
-                    let server_object: Option<ServerObject> = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match AdministrationServant::server_is_running(
-                        &self.0,
-                        &server,
-                        &token,
-                        server_object.as_ref(),
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let server_object: Option<ServerObject> = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdministrationServant::server_is_running(
+                            &self.0,
+                            &server,
+                            &token,
+                            server_object.as_ref(),
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let server = input.str()?;
                     let token = input.str()?;
-                    rt::end_arguments(&input);
-                    match AdministrationServant::server_is_shutting_down(
-                        &self.0,
-                        &server,
-                        &token,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdministrationServant::server_is_shutting_down(
+                            &self.0,
+                            &server,
+                            &token,
+                        ),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let server = input.str()?;
-                    let drain: bool = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match AdministrationServant::shutdown_server(
-                        &self.0,
-                        &server,
-                        drain,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let drain: bool = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdministrationServant::shutdown_server(&self.0, &server, drain),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let server = input.str()?;
-                    let options: StartupOptions = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match AdministrationServant::update_server(
-                        &self.0,
-                        &server,
-                        &options,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let options: StartupOptions = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        AdministrationServant::update_server(&self.0, &server, &options),
+                    )
                 }
                 _ => call.implicit(self),
             }

@@ -264,21 +264,21 @@ pub mod corba {
     pub const BAD_POLICY_VALUE: PolicyErrorCode = 3;
     pub const UNSUPPORTED_POLICY_VALUE: PolicyErrorCode = 4;
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct PolicyError {
         pub reason: PolicyErrorCode,
     }
-    rt::ordered! { PolicyError, reason }
+    rt::equal! { PolicyError }
     rt::exception! {
         #[inline] members PolicyError, "IDL:omg.org/CORBA/PolicyError:1.0", "PolicyError",
         reason: PolicyErrorCode as "reason" = policy_error_code_tc
     }
 
-    #[derive(Clone, Debug, PartialEq, Hash)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidPolicies {
         pub indices: Vec<u16>,
     }
-    rt::ordered! { InvalidPolicies, indices }
+    rt::equal! { InvalidPolicies }
     rt::exception! {
         #[inline] members InvalidPolicies, "IDL:omg.org/CORBA/InvalidPolicies:1.0", "InvalidPolicies",
         indices: Vec<u16> as "indices"

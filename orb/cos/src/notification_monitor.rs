@@ -115,7 +115,6 @@ pub mod notification_monitoring {
 
     impl<S: MonitoredFactoryServant + ?Sized> MonitoredFactoryServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn event_monitor(
             &self,
         ) -> Result<Option<crate::event_monitoring::Monitor>, rt::SystemException> {
@@ -124,7 +123,6 @@ pub mod notification_monitoring {
     }
 
     /// Dispatches requests for `NotificationMonitoring::MonitoredFactory` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct MonitoredFactorySkeleton<S>(pub S);
 
     impl<S> MonitoredFactorySkeleton<S> {
@@ -166,54 +164,48 @@ pub mod notification_monitoring {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    let result = MonitoredFactoryServant::event_monitor(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, MonitoredFactoryServant::event_monitor(&self.0)),
                 1 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let initial_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let initial_admin = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::EventChannelFactoryServant::create_channel(
-                        &self.0,
-                        &initial_qos,
-                        &initial_admin,
-                    ) {
-                        Ok((result, id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::EventChannelFactoryServant::create_channel(
+                            &self.0,
+                            &initial_qos,
+                            &initial_admin,
+                        ),
+                    )
                 }
                 2 => {
-                    let result = crate::cos_notify_channel_admin::EventChannelFactoryServant::get_all_channels(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::EventChannelFactoryServant::get_all_channels(
+                            &self.0,
+                        ),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
-                    let id: crate::cos_notify_channel_admin::ChannelId = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let id: crate::cos_notify_channel_admin::ChannelId = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::EventChannelFactoryServant::get_event_channel(
-                        &self.0,
-                        id,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::EventChannelFactoryServant::get_event_channel(
+                            &self.0,
+                            id,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }

@@ -3,9 +3,10 @@
 
 pub use std::sync::Arc;
 
-use spandrel_cdr::Decoder;
-
+use spandrel_cdr::{Decoder, Encode};
 pub use spandrel_demux::Operations;
+use spandrel_giop::SystemException;
+use spandrel_orb::UserExceptions;
 
 pub use crate::{
     DeferredCall, Replied, Servant, ServedAsyncBy, ServedBy, ServerCall,
@@ -24,6 +25,11 @@ macro_rules! generated_served {
                 rt::Arc::new($skeleton::new(servant))
             }
         }
+        impl<__S> rt::Debug for $skeleton<__S> {
+            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+                f.write_str(::core::stringify!($skeleton))
+            }
+        }
         $(
             impl<__S: $async_servant> rt::ServedAsyncBy<__S> for $interface {
                 fn async_skeleton(servant: __S) -> rt::Arc<dyn rt::Servant> {
@@ -37,6 +43,21 @@ macro_rules! generated_served {
             }
         )?
     };
+}
+
+/// The result of an upcall.
+pub type Answered = Result<Replied, SystemException>;
+
+/// Replies with what the servant returned, or with the exception that it raised.
+///
+/// # Errors
+/// A system exception of the servant. MARSHAL if a value cannot be encoded. Nothing was sent.
+#[inline]
+pub fn answer<R: Encode, E: UserExceptions>(call: ServerCall<'_>, outcome: Result<R, E>) -> Answered {
+    match &outcome {
+        Ok(results) => call.reply(|out| results.encode(out)),
+        Err(error) => call.raise(error),
+    }
 }
 
 /// Called behind the arguments of a request. Octets that are left tell that the client's IDL differs, and are logged in

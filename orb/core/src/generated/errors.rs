@@ -30,12 +30,12 @@ macro_rules! generated_errors {
                 }
             }
         }
-        impl rt::fmt::Display for $name {
+        impl rt::Display for $name {
             fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
                 rt::display_error(self, f)
             }
         }
-        impl rt::fmt::Debug for $name {
+        impl rt::Debug for $name {
             fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
                 rt::debug_error(self, f)
             }
@@ -78,19 +78,19 @@ macro_rules! generated_local_errors {
         }
     };
     ($name:ident $(, $variant:ident($type:ty))*) => {
-        impl rt::fmt::Display for $name {
+        impl rt::Display for $name {
             fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
                 match self {
-                    $(Self::$variant(exception) => rt::fmt::Display::fmt(exception, f),)*
-                    Self::System(exception) => rt::fmt::Display::fmt(exception, f),
+                    $(Self::$variant(exception) => rt::Display::fmt(exception, f),)*
+                    Self::System(exception) => rt::Display::fmt(exception, f),
                 }
             }
         }
-        impl rt::fmt::Debug for $name {
+        impl rt::Debug for $name {
             fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
                 match self {
-                    Self::System(exception) => rt::fmt::Debug::fmt(exception, f),
-                    raised => rt::fmt::Display::fmt(raised, f),
+                    Self::System(exception) => rt::Debug::fmt(exception, f),
+                    raised => rt::Display::fmt(raised, f),
                 }
             }
         }

@@ -48,14 +48,14 @@ macro_rules! generated_reference {
             }
         }
         impl rt::Eq for $name {}
-        impl rt::fmt::Debug for $name {
+        impl rt::Debug for $name {
             fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
                 rt::debug_reference(::core::stringify!($name), &self.0, f)
             }
         }
-        impl rt::fmt::Display for $name {
+        impl rt::Display for $name {
             fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
-                rt::fmt::Display::fmt(&self.0, f)
+                rt::Display::fmt(&self.0, f)
             }
         }
         impl rt::Deref for $name {

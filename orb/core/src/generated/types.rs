@@ -169,7 +169,7 @@ macro_rules! generated_description_and_type {
         $form:ident $name:ident, $id:literal, $idl:literal
         $(, $field:ident: $type:ty as $member:literal $(= $code:expr)?)*
     ) => {
-        impl rt::fmt::Display for $name {
+        impl rt::Display for $name {
             fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
                 $crate::generated_description!($form self, f, $idl $(, $field $member)*)
             }

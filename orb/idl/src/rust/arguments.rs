@@ -30,7 +30,7 @@ pub(super) enum Arguments {
 }
 
 /// Maximum number of arguments and of results in a tuple: the runtime has tuples up to this size.
-const MAX_TUPLE: usize = 8;
+pub(super) const MAX_TUPLE: usize = 8;
 
 /// The arguments of a request. `shares`: `inout` parameters are shared references.
 pub(super) fn arguments(scope: Scope<'_, '_>, method: &Method<'_>, shares: bool) -> Arguments {

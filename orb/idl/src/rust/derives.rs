@@ -71,9 +71,9 @@ impl Traits {
         }
     }
 
-    /// For exceptions: neither `Copy` nor `Default`.
+    /// For exceptions: neither `Copy` nor `Default`, nor an order or a hash.
     pub(super) fn of_exception(self) -> Self {
-        Self { copy: false, default: false, ..self }
+        Self { copy: false, default: false, hash: false, partial_ord: false, ord: false, ..self }
     }
 
     /// For types with a manual implementation of `Default`.

@@ -64,13 +64,25 @@ pub(super) fn to_servant<'m>(
     };
     let is_mutable = methods.iter().any(|method| !is_inherited(method) && reads(method));
     let (operation, mutable) = (names::own("operation"), is_mutable.then(|| quote! { mut }));
-    let arms = arms(&methods, |method| match is_inherited(method) {
-        true => inherited(scope, method, &servant, &skeleton),
-        false => run(method, receiver),
+    let indexes = methods.iter().map(|method| if is_inherited(method) { index_in_declaring(scope, method) } else { 0 });
+    let indexes = indexes.map(Literal::usize_unsuffixed);
+    let own = arms(&methods, |method| (!is_inherited(method)).then(|| run(method, receiver)));
+    let inherited: Vec<&Method<'_>> = methods.iter().filter(|method| is_inherited(method)).collect();
+    let indexes = (!inherited.is_empty()).then(|| quote! { const INDEXES: &[usize] = &[ #( #indexes ),* ]; });
+    let mut declaring: Vec<DefId> = inherited.iter().map(|method| method.owner).collect();
+    declaring.sort_unstable();
+    declaring.dedup();
+    let inherited = declaring.into_iter().map(|owner| {
+        let of_owner = methods.iter().enumerate().filter(|(_, method)| method.owner == owner);
+        let positions = ranges(of_owner.map(|(position, _)| position));
+        let declaring = scope.beside(owner, &scope.cx.names.interface(owner).skeleton);
+        quote! { #( #positions )|* => #declaring::upcall_on(#servant, #skeleton, INDEXES[#operation], call), }
     });
     let run = quote! {
+        #indexes
         match #operation {
-            #arms
+            #own
+            #( #inherited )*
             _ => call.implicit(#skeleton),
         }
     };
@@ -84,7 +96,7 @@ pub(super) fn to_servant<'m>(
                 skeleton: &dyn #rt::Servant,
                 #operation: usize,
                 #mutable call: #rt::ServerCall<'_>
-            ) -> Result<#rt::Replied, #rt::SystemException> {
+            ) -> #rt::Answered {
                 #run
             }
         }
@@ -97,19 +109,17 @@ pub(super) fn to_servant<'m>(
         fn operations(&self) -> &'static #rt::Operations {
             #table
         }
-        fn upcall(&self, #operation: usize, #mutable call: #rt::ServerCall<'_>) -> Result<#rt::Replied, #rt::SystemException> {
+        fn upcall(&self, #operation: usize, #mutable call: #rt::ServerCall<'_>) -> #rt::Answered {
             #run
         }
     };
     Dispatch { function, methods }
 }
 
-/// An operation that the skeleton of the interface that declares it runs.
-fn inherited(scope: Scope<'_, '_>, method: &Method<'_>, servant: &TokenStream, skeleton: &TokenStream) -> TokenStream {
-    let declaring = scope.beside(method.owner, &scope.cx.names.interface(method.owner).skeleton);
+/// The index of an operation in the table of the interface that declares it.
+fn index_in_declaring(scope: Scope<'_, '_>, method: &Method<'_>) -> usize {
     let index = sorted(scope, method.owner).iter().position(|one| one.operation == method.operation);
-    let index = Literal::usize_unsuffixed(index.unwrap_or_else(|| unreachable!("the interface declares it")));
-    quote! { #declaring::upcall_on(#servant, #skeleton, #index, call) }
+    index.unwrap_or_else(|| unreachable!("the interface declares it"))
 }
 
 /// The methods of an interface's objects in the order of the table.
@@ -123,7 +133,7 @@ fn sorted<'m>(scope: Scope<'_, 'm>, interface: DefId) -> Vec<Method<'m>> {
 fn without_operations(scope: Scope<'_, '_>) -> TokenStream {
     let rt = scope.rt();
     quote! {
-        fn dispatch(&self, _operation: &str, call: #rt::ServerCall<'_>) -> Result<#rt::Replied, #rt::SystemException> {
+        fn dispatch(&self, _operation: &str, call: #rt::ServerCall<'_>) -> #rt::Answered {
             call.implicit(self)
         }
     }
@@ -143,12 +153,12 @@ pub(super) fn by_methods<'m>(
     }
     let table = table(scope, &methods);
     let operation = names::own("operation");
-    let arms = arms(&methods, run);
+    let arms = arms(&methods, |method| Some(run(method)));
     quote! {
         fn operations(&self) -> &'static #rt::Operations {
             #table
         }
-        fn upcall(&self, #operation: usize, call: #rt::ServerCall<'_>) -> Result<#rt::Replied, #rt::SystemException> {
+        fn upcall(&self, #operation: usize, call: #rt::ServerCall<'_>) -> #rt::Answered {
             match #operation {
                 #arms
                 _ => call.implicit(self),
@@ -157,14 +167,34 @@ pub(super) fn by_methods<'m>(
     }
 }
 
-/// The arms of a match of the operation's index.
-fn arms<'m>(methods: &[Method<'m>], run: impl Fn(&Method<'m>) -> TokenStream) -> TokenStream {
+/// The arms of a match of the operation's index, for the operations that `run` writes code of.
+fn arms<'m>(methods: &[Method<'m>], run: impl Fn(&Method<'m>) -> Option<TokenStream>) -> TokenStream {
     let indexes = (0..).map(Literal::usize_unsuffixed);
-    let arms = indexes.zip(methods).map(|(index, method)| {
-        let body = run(method);
-        quote! { #index => #body, }
+    let arms = indexes.zip(methods).filter_map(|(index, method)| {
+        let body = run(method)?;
+        Some(quote! { #index => #body, })
     });
     arms.collect()
+}
+
+/// The patterns of ascending numbers: `2..=5` of those that follow each other.
+fn ranges(numbers: impl Iterator<Item = usize>) -> Vec<TokenStream> {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let patterns = ranges.into_iter().map(|(first, last)| {
+        let [from, to] = [first, last].map(Literal::usize_unsuffixed);
+        if first == last {
+            quote! { #from }
+        } else {
+            quote! { #from..=#to }
+        }
+    });
+    patterns.collect()
 }
 
 /// The static table of these methods' names.

@@ -11,21 +11,37 @@ const WIDTH: usize = 110;
 
 const KEYWORDS: &[&str] = &["as", "dyn", "mut"];
 
+/// Macros of the runtime whose expansion does not refer to it as `rt`.
+const WITHOUT_RUNTIME: [&str; 3] = ["alias", "equal", "interpret"];
+
 /// The text of an item that invokes a macro with entries, inside `depth` modules. `None` for other items, and for
-/// macros with braces inside.
+/// macros with braces inside. Definitions outside of modules have no import of the runtime beside them, so that their
+/// macros stand in a block with one.
 pub(super) fn text(item: &Item, depth: usize) -> Option<String> {
     let Item::Macro(item) = item else { return None };
     let (path, tokens) = (&item.mac.path, &item.mac.tokens);
+    let mut runtime = path.clone();
+    let (name, _) = (runtime.segments.pop()?, runtime.segments.pop_punct());
+    let needs_runtime = !runtime.is_ident("rt") && !WITHOUT_RUNTIME.iter().any(|macro_name| name.ident == macro_name);
+    if needs_runtime {
+        let invocation = invocation(&quote::quote! { rt::#name }, tokens, depth + 1);
+        let (runtime, indent) = (spaced(quote::quote! { #runtime }), " ".repeat(4 * depth));
+        return Some(format!("{indent}const _: () = {{\n{indent}    use {runtime} as rt;\n{invocation}{indent}}};\n"));
+    }
     let has_block = |token| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
     if tokens.clone().into_iter().any(has_block) {
         return None;
     }
-    let path = spaced(quote::quote! { #path });
+    Some(invocation(&quote::quote! { #path }, tokens, depth))
+}
+
+fn invocation(path: &TokenStream, tokens: &TokenStream, depth: usize) -> String {
+    let path = spaced(path.clone());
     let indent = " ".repeat(4 * depth);
     let entries = entries(tokens.clone());
     let line = format!("{indent}{path}! {{ {} }}\n", entries.join(", "));
     if line.len() <= WIDTH {
-        return Some(line);
+        return line;
     }
     let mut text = format!("{indent}{path}! {{\n{indent}   ");
     let mut column = indent.len() + 3;
@@ -40,7 +56,7 @@ pub(super) fn text(item: &Item, depth: usize) -> Option<String> {
         column += entry.len() + 1 + comma.len();
     }
     text.push_str(&format!("\n{indent}}}\n"));
-    Some(text)
+    text
 }
 
 /// The tokens between commas outside angle brackets.
@@ -161,7 +177,11 @@ mod tests {
 "#;
         assert_eq!(text(&item, 1).as_deref(), Some(expected));
         let item = parse_quote! { ::a::typed! { dyn L, "x" => <R as ::a::Typed>::made(-1, &[] as &[(&str, T)]) } };
-        let expected = "::a::typed! { dyn L, \"x\" => <R as ::a::Typed>::made(-1, &[] as &[(&str, T)]) }\n";
+        let expected = r#"const _: () = {
+    use ::a as rt;
+    rt::typed! { dyn L, "x" => <R as ::a::Typed>::made(-1, &[] as &[(&str, T)]) }
+};
+"#;
         assert_eq!(text(&item, 0).as_deref(), Some(expected));
     }
 

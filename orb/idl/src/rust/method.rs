@@ -4,6 +4,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use super::arguments::MAX_TUPLE;
 use super::scope;
 use super::types::{self, Scope};
 use super::{docs, lints, names};
@@ -174,6 +175,12 @@ impl<'m> Method<'m> {
     /// The parameters returned by the server besides the result, in order.
     pub(super) fn outs(&self) -> impl Iterator<Item = &Parameter<'m>> {
         self.parameters.iter().filter(|parameter| parameter.mode == ParameterMode::Out)
+    }
+
+    /// Whether the reply consists of the servant's result, which is one value or a tuple.
+    pub(super) fn replies_what_the_servant_returns(&self) -> bool {
+        let returned = self.parameters.iter().filter(|parameter| parameter.is_returned()).count();
+        returned == self.outs().count() && returned + usize::from(self.result.is_some()) <= MAX_TUPLE
     }
 
     pub(super) fn docs(&self) -> TokenStream {

@@ -40,10 +40,7 @@ pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Inte
     let forwarded = methods.iter().map(|method| {
         let (ident, signature) = (&method.ident, method.signature(scope, &method.ident));
         let arguments = method.argument_names();
-        quote! {
-            #[inline]
-            #signature { #implementation::#ident(self, #( #arguments ),*) }
-        }
+        quote! { #signature { #implementation::#ident(self, #( #arguments ),*) } }
     });
     let forwarded: Vec<TokenStream> = forwarded.collect();
     // A value that supports the interface can be served, too.
@@ -93,7 +90,6 @@ pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Int
     let bound = collocation::bound(scope);
     quote! {
         #[doc = #doc]
-        #[derive(Debug)]
         pub struct #skeleton<#implementation>(pub #implementation);
         impl<#implementation> #skeleton<#implementation> {
             #[doc = #new_doc]
@@ -132,17 +128,18 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>, receiver: Receiver) -> TokenSt
     let Locals { call, input, error, .. } = &locals;
     let renamed = (call != "call").then(|| quote! { let mut #call = call; });
     let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
-    let open = method.sends().then(|| quote! { let mut #input = #call.arguments()?; });
+    let open = method.sends().then(|| quote! { let #input = &mut #call.arguments()?; });
     let reads = sent.iter().map(|parameter| read(scope, parameter, input));
-    let close = method.sends().then(|| quote! { #rt::end_arguments(&#input); });
+    let close = method.sends().then(|| quote! { #rt::end_arguments(#input); });
     let passed = sent.iter().map(|parameter| pass(scope, parameter));
     let context = method.context.as_ref().map(|context| &context.ident);
-    let reads_context =
-        context.map(|ident| quote! { let #ident = <#rt::Context as #rt::Decode>::decode(&mut #input)?; });
+    let reads_context = context.map(|ident| quote! { let #ident: #rt::Context = #rt::decode(#input)?; });
     let passed = passed.chain(context.map(|ident| quote! { &#ident }));
     let upcall = quote! { #servant_trait::#ident(#servant, #( #passed ),*) };
     let answer = if method.oneway {
         quote! { #upcall?; Ok(#call.finish_oneway()) }
+    } else if method.replies_what_the_servant_returns() {
+        quote! { #rt::answer(#call, #upcall) }
     } else {
         let (returned, reply) = (locals.returned(method), reply(scope, method, &locals));
         if method.error.is_none() {

@@ -41,19 +41,20 @@ impl Locals {
     }
 }
 
+/// Reads an argument from `input`, the mutable reference of a decoder.
 pub(super) fn read(scope: Scope<'_, '_>, parameter: &Parameter<'_>, input: &Ident) -> TokenStream {
     let rt = scope.rt();
     let Parameter { ident, mode, ty } = parameter;
     let owned = scope.owned(ty);
     match (mode, scope.cx.passing(ty)) {
-        (ParameterMode::InOut, _) => quote! { let mut #ident: #owned = #rt::Decode::decode(&mut #input)?; },
+        (ParameterMode::InOut, _) => quote! { let mut #ident: #owned = #rt::decode(#input)?; },
         (_, Passing::Text) => quote! { let #ident = #input.str()?; },
         // Values are not lent; in a future the compiler could not prove that a lent value is `Send`.
         (_, Passing::Slice) if !scope.cx.values.holds_values(scope.cx.model, ty) => {
             let element = scope.element(ty);
-            quote! { let #ident = <#element as #rt::Decode>::lend(&mut #input)?; }
+            quote! { let #ident = <#element as #rt::Decode>::lend(#input)?; }
         }
-        _ => quote! { let #ident: #owned = #rt::Decode::decode(&mut #input)?; },
+        _ => quote! { let #ident: #owned = #rt::decode(#input)?; },
     }
 }
 

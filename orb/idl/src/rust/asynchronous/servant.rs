@@ -100,12 +100,11 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
     let Locals { call, input, error, .. } = &locals;
     let [deferred, servant, answered] = more_locals(method);
     let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
-    let open = method.sends().then(|| quote! { let mut #input = #deferred.arguments()?; });
+    let open = method.sends().then(|| quote! { let #input = &mut #deferred.arguments()?; });
     let reads = sent.iter().map(|parameter| read(scope, parameter, input));
     let context = method.context.as_ref().map(|context| &context.ident);
-    let reads_context =
-        context.map(|ident| quote! { let #ident = <#rt::Context as #rt::Decode>::decode(&mut #input)?; });
-    let close = method.sends().then(|| quote! { #rt::end_arguments(&#input); });
+    let reads_context = context.map(|ident| quote! { let #ident = <#rt::Context as #rt::Decode>::decode(#input)?; });
+    let close = method.sends().then(|| quote! { #rt::end_arguments(#input); });
     let passed = sent.iter().map(|parameter| pass(scope, parameter));
     let passed = passed.chain(context.map(|ident| quote! { &#ident }));
     let upcall = quote! { #servant_trait::#ident(&*#servant, #( #passed ),*).await };

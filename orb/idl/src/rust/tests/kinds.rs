@@ -126,7 +126,7 @@ fn wide_strings_and_decimals_have_their_rust_types() {
              ::spandrel::generated::call_oneway(self, \"g\", &(w,))",
             "fn set_a(&self, value: &str)",
             "let value = ::spandrel::generated::Wide(value);",
-            "let w: ::spandrel::generated::WString = ::spandrel::generated::Decode::decode(&mut input)?;",
+            "let w: ::spandrel::generated::WString = ::spandrel::generated::decode(input)?;",
             "IServant::f(&self.0, &w, &x, p, c, &mut io)?",
         ],
     );
@@ -227,14 +227,14 @@ fn local_types_have_no_codec() {
          Result<Option<::spandrel::generated::Arc<dyn L>>, ::spandrel::generated::SystemException>; }",
         "pub struct T { pub m: Option<::spandrel::generated::Arc<dyn M>>, }",
         "pub trait O: RServant {",
-        "::spandrel::generated::typed! { dyn L =>",
+        "use ::spandrel::generated as rt; rt::typed! { dyn L =>",
         "c: Cookie as \"c\" = || ::spandrel::generated::native_code(\"IDL:Cookie:1.0\", \"Cookie\")",
     ] {
         assert!(flat(&rust).contains(&flat(expected)), "`{expected}` does not occur in:\n{rust}");
     }
     // `R` alone can be called from elsewhere.
     assert_eq!(rust.matches("generated::Servant for").count(), 1, "{rust}");
-    assert!(!rust.contains("::structure!") && !rust.contains("::exception!"), "{rust}");
+    assert!(!rust.contains("rt::structure!") && !rust.contains("rt::exception!"), "{rust}");
     assert!(Options::new().native("Cookie", "no type").is_err());
 }
 
@@ -247,8 +247,9 @@ fn a_context_clause_is_one_more_parameter() {
              Result<(), ::spandrel::generated::SystemException>",
             "context_.encode_named(&[\"user.*\", \"locale\"], out)",
             "self.as_object().send_oneway(\"g\", |out| context.encode_named(&[\"x\"], out))",
-            "let context_ = <::spandrel::generated::Context as ::spandrel::generated::Decode>::decode(&mut input)?; \
-             ::spandrel::generated::end_arguments(&input); IServant::f(&self.0, context, &context_)?;",
+            "let context_: ::spandrel::generated::Context = ::spandrel::generated::decode(input)?; \
+             ::spandrel::generated::end_arguments(input); \
+             ::spandrel::generated::answer(call, IServant::f(&self.0, context, &context_))",
         ],
     );
 }
