@@ -465,7 +465,7 @@ pub mod bulk {
     rt::served! { StreamEnd, StreamEndServant by StreamEndSkeleton }
 
     /// The errors of operations that raise `Bulk::Failed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum FailedError {
         /// The exception `Bulk::Failed`.
         Failed(Failed),

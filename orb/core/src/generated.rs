@@ -25,7 +25,7 @@ pub use std::{
     vec::Vec,
 };
 
-pub use errors::{debug_error, display_error, error_source};
+pub use errors::{debug_error, display_error, equal_errors, error_source};
 pub use references::{call, call_oneway, debug_reference, widen};
 pub use spandrel_cdr::{
     AbstractRef, Cast, ConcreteValue, ImplementedBy, IsA, Linked, PlainFactory, ValueBase, ValueFactory, ValueRef,
@@ -45,7 +45,7 @@ pub use spandrel_giop::SystemException;
 pub use types::{array_code, decode, encode, min_octets, native_code, sequence_code};
 
 pub use crate::reference::exceptions::{
-    ErrorEnum, RaisedException, describe_exception, describe_exception_text, not_implemented,
+    ErrorEnum, Raised, describe_exception, describe_exception_text, not_implemented,
 };
 #[cfg(feature = "asynchronous")]
 pub use crate::{
@@ -70,9 +70,6 @@ pub type Formatted = fmt::Result;
 
 /// The cause of an error.
 pub type Cause<'a> = Option<&'a (dyn Error + 'static)>;
-
-/// The exception in an error enum.
-pub type Raised<'a> = Result<&'a dyn RaisedException, &'a SystemException>;
 
 /// The result of encoding a value.
 pub type Encoded = Result<(), CdrError>;

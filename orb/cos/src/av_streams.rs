@@ -799,7 +799,7 @@ pub mod av_streams {
     rt::served! { BasicStreamCtrl, BasicStreamCtrlServant by BasicStreamCtrlSkeleton }
 
     /// The errors of operations that raise `AVStreams::noSuchFlow`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NoSuchFlowError {
         /// The exception `AVStreams::noSuchFlow`.
         NoSuchFlow(NoSuchFlow),
@@ -809,7 +809,7 @@ pub mod av_streams {
     rt::errors! { NoSuchFlowError, NoSuchFlow(NoSuchFlow) }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NoSuchFlowOrQoSRequestFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -823,7 +823,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::noSuchFlow`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum FpErrorOrNoSuchFlowError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -835,7 +835,7 @@ pub mod av_streams {
     rt::errors! { FpErrorOrNoSuchFlowError, FpError(FpError), NoSuchFlow(NoSuchFlow) }
 
     /// The errors of operations that raise `AVStreams::noSuchFlow`, `AVStreams::notSupported`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NoSuchFlowOrNotSupportedError {
         /// The exception `AVStreams::noSuchFlow`.
         NoSuchFlow(NoSuchFlow),
@@ -1548,7 +1548,7 @@ pub mod av_streams {
     rt::served! { VDev, VDevServant by VDevSkeleton }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`, `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NoSuchFlowOrQoSRequestFailedOrStreamOpFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -1565,7 +1565,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::PropertyException`, `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum PropertyExceptionOrStreamOpFailedError {
         /// The exception `AVStreams::PropertyException`.
         PropertyException(PropertyException),
@@ -1580,7 +1580,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::notSupported`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NotSupportedError {
         /// The exception `AVStreams::notSupported`.
         NotSupported(NotSupported),
@@ -2304,7 +2304,7 @@ pub mod av_streams {
     rt::served! { MmDevice, MmDeviceServant by MmDeviceSkeleton }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`, `AVStreams::notSupported`, `AVStreams::streamOpDenied`, `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum MmDeviceCreateAError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -2325,7 +2325,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::notSupported`, `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NotSupportedOrStreamOpFailedError {
         /// The exception `AVStreams::notSupported`.
         NotSupported(NotSupported),
@@ -2339,7 +2339,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::noSuchFlow`, `AVStreams::notSupported`, `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NoSuchFlowOrNotSupportedOrStreamOpFailedError {
         /// The exception `AVStreams::noSuchFlow`.
         NoSuchFlow(NoSuchFlow),
@@ -3239,7 +3239,7 @@ pub mod av_streams {
     rt::served! { StreamEndPoint, StreamEndPointServant by StreamEndPointSkeleton }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`, `AVStreams::streamOpDenied`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum FpErrorOrNoSuchFlowOrQoSRequestFailedOrStreamOpDeniedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -3258,7 +3258,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::noSuchFlow`, `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NoSuchFlowOrStreamOpFailedError {
         /// The exception `AVStreams::noSuchFlow`.
         NoSuchFlow(NoSuchFlow),
@@ -3683,7 +3683,7 @@ pub mod av_streams {
     rt::served! { StreamEndPointA, StreamEndPointAServant by StreamEndPointASkeleton }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`, `AVStreams::notSupported`, `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NoSuchFlowOrNotSupportedOrQoSRequestFailedOrStreamOpFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -3999,7 +3999,7 @@ pub mod av_streams {
     rt::served! { StreamEndPointB, StreamEndPointBServant by StreamEndPointBSkeleton }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`, `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum FpErrorOrNoSuchFlowOrQoSRequestFailedOrStreamOpFailedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -4495,7 +4495,7 @@ pub mod av_streams {
     rt::served! { StreamCtrl, StreamCtrlServant by StreamCtrlSkeleton }
 
     /// The errors of operations that raise `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum StreamOpFailedError {
         /// The exception `AVStreams::streamOpFailed`.
         StreamOpFailed(StreamOpFailed),
@@ -5041,7 +5041,7 @@ pub mod av_streams {
     rt::served! { MCastConfigIf, MCastConfigIfServant by MCastConfigIfSkeleton }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum QoSRequestFailedOrStreamOpFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -5518,7 +5518,7 @@ pub mod av_streams {
     rt::served! { FlowProducer, FlowProducerServant by FlowProducerSkeleton }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::QoSRequestFailed`, `AVStreams::failedToConnect`, `AVStreams::notSupported`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum FailedToConnectOrFpErrorOrNotSupportedOrQoSRequestFailedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -6676,7 +6676,7 @@ pub mod av_streams {
     rt::served! { FlowEndPoint, FlowEndPointServant by FlowEndPointSkeleton }
 
     /// The errors of operations that raise `AVStreams::notConnected`, `AVStreams::notSupported`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NotConnectedOrNotSupportedError {
         /// The exception `AVStreams::notConnected`.
         NotConnected(NotConnected),
@@ -6688,7 +6688,7 @@ pub mod av_streams {
     rt::errors! { NotConnectedOrNotSupportedError, NotConnected(NotConnected), NotSupported(NotSupported) }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::notSupported`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum FpErrorOrNotSupportedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -6700,7 +6700,7 @@ pub mod av_streams {
     rt::errors! { FpErrorOrNotSupportedError, FpError(FpError), NotSupported(NotSupported) }
 
     /// The errors of operations that raise `AVStreams::deviceQosMismatch`, `AVStreams::formatMismatch`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum DeviceQosMismatchOrFormatMismatchError {
         /// The exception `AVStreams::deviceQosMismatch`.
         DeviceQosMismatch(DeviceQosMismatch),
@@ -6715,7 +6715,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum QoSRequestFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -6725,7 +6725,7 @@ pub mod av_streams {
     rt::errors! { QoSRequestFailedError, QoSRequestFailed(QoSRequestFailed) }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::QoSRequestFailed`, `AVStreams::failedToConnect`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum FailedToConnectOrFpErrorOrQoSRequestFailedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -6742,7 +6742,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::QoSRequestFailed`, `AVStreams::failedToListen`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum FailedToListenOrFpErrorOrQoSRequestFailedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -7350,7 +7350,7 @@ pub mod av_streams {
     rt::served! { FDev, FDevServant by FDevSkeleton }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::notSupported`, `AVStreams::streamOpDenied`, `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NotSupportedOrQoSRequestFailedOrStreamOpDeniedOrStreamOpFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -8100,7 +8100,7 @@ pub mod av_streams {
     rt::served! { FlowConnection, FlowConnectionServant by FlowConnectionSkeleton }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::streamOpDenied`, `AVStreams::streamOpFailed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum QoSRequestFailedOrStreamOpDeniedOrStreamOpFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -8117,7 +8117,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::FEPMismatch`, `AVStreams::alreadyConnected`, `AVStreams::formatMismatch`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyConnectedOrFepMismatchOrFormatMismatchError {
         /// The exception `AVStreams::FEPMismatch`.
         FepMismatch(FepMismatch),
@@ -8134,7 +8134,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::alreadyConnected`, `AVStreams::notSupported`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyConnectedOrNotSupportedError {
         /// The exception `AVStreams::alreadyConnected`.
         AlreadyConnected(AlreadyConnected),
@@ -8148,7 +8148,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::alreadyConnected`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyConnectedError {
         /// The exception `AVStreams::alreadyConnected`.
         AlreadyConnected(AlreadyConnected),
@@ -8158,7 +8158,7 @@ pub mod av_streams {
     rt::errors! { AlreadyConnectedError, AlreadyConnected(AlreadyConnected) }
 
     /// The errors of operations that raise `AVStreams::notConnected`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NotConnectedError {
         /// The exception `AVStreams::notConnected`.
         NotConnected(NotConnected),
@@ -8503,7 +8503,7 @@ pub mod av_streams {
     rt::served! { MediaControl, MediaControlServant by MediaControlSkeleton }
 
     /// The errors of operations that raise `AVStreams::MediaControl::PostionKeyNotSupported`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum PostionKeyNotSupportedError {
         /// The exception `AVStreams::MediaControl::PostionKeyNotSupported`.
         PostionKeyNotSupported(media_control::PostionKeyNotSupported),
@@ -8515,7 +8515,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::InvalidPosition`, `AVStreams::MediaControl::PostionKeyNotSupported`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InvalidPositionOrPostionKeyNotSupportedError {
         /// The exception `AVStreams::InvalidPosition`.
         InvalidPosition(InvalidPosition),
@@ -8530,7 +8530,7 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::InvalidPosition`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InvalidPositionError {
         /// The exception `AVStreams::InvalidPosition`.
         InvalidPosition(InvalidPosition),

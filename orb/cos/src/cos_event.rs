@@ -127,7 +127,7 @@ pub mod cos_event_comm {
     rt::served! { PushConsumer, PushConsumerServant by PushConsumerSkeleton }
 
     /// The errors of operations that raise `CosEventComm::Disconnected`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum DisconnectedError {
         /// The exception `CosEventComm::Disconnected`.
         Disconnected(Disconnected),
@@ -599,7 +599,7 @@ pub mod cos_event_channel_admin {
     rt::served! { ProxyPushConsumer, ProxyPushConsumerServant by ProxyPushConsumerSkeleton }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyConnectedError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(AlreadyConnected),
@@ -858,7 +858,7 @@ pub mod cos_event_channel_admin {
     rt::served! { ProxyPullConsumer, ProxyPullConsumerServant by ProxyPullConsumerSkeleton }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`, `CosEventChannelAdmin::TypeError`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyConnectedOrTypeErrorError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(AlreadyConnected),
@@ -1989,7 +1989,7 @@ pub mod cos_typed_event_channel_admin {
     rt::served! { TypedSupplierAdmin, TypedSupplierAdminServant by TypedSupplierAdminSkeleton }
 
     /// The errors of operations that raise `CosTypedEventChannelAdmin::InterfaceNotSupported`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InterfaceNotSupportedError {
         /// The exception `CosTypedEventChannelAdmin::InterfaceNotSupported`.
         InterfaceNotSupported(InterfaceNotSupported),
@@ -1999,7 +1999,7 @@ pub mod cos_typed_event_channel_admin {
     rt::errors! { InterfaceNotSupportedError, InterfaceNotSupported(InterfaceNotSupported) }
 
     /// The errors of operations that raise `CosTypedEventChannelAdmin::NoSuchImplementation`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NoSuchImplementationError {
         /// The exception `CosTypedEventChannelAdmin::NoSuchImplementation`.
         NoSuchImplementation(NoSuchImplementation),

@@ -645,7 +645,7 @@ pub mod cos_naming {
     rt::served! { NamingContext, NamingContextServant by NamingContextSkeleton }
 
     /// The errors of operations that raise `CosNaming::NamingContext::AlreadyBound`, `CosNaming::NamingContext::CannotProceed`, `CosNaming::NamingContext::InvalidName`, `CosNaming::NamingContext::NotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError {
         /// The exception `CosNaming::NamingContext::AlreadyBound`.
         AlreadyBound(naming_context::AlreadyBound),
@@ -665,7 +665,7 @@ pub mod cos_naming {
     }
 
     /// The errors of operations that raise `CosNaming::NamingContext::CannotProceed`, `CosNaming::NamingContext::InvalidName`, `CosNaming::NamingContext::NotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum CannotProceedOrInvalidNameOrNotFoundError {
         /// The exception `CosNaming::NamingContext::CannotProceed`.
         CannotProceed(naming_context::CannotProceed),
@@ -682,7 +682,7 @@ pub mod cos_naming {
     }
 
     /// The errors of operations that raise `CosNaming::NamingContext::NotEmpty`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NotEmptyError {
         /// The exception `CosNaming::NamingContext::NotEmpty`.
         NotEmpty(naming_context::NotEmpty),
@@ -1029,7 +1029,7 @@ pub mod cos_naming {
     rt::served! { NamingContextExt, NamingContextExtServant by NamingContextExtSkeleton }
 
     /// The errors of operations that raise `CosNaming::NamingContext::InvalidName`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InvalidNameError {
         /// The exception `CosNaming::NamingContext::InvalidName`.
         InvalidName(naming_context::InvalidName),
@@ -1039,7 +1039,7 @@ pub mod cos_naming {
     rt::errors! { InvalidNameError, InvalidName(naming_context::InvalidName) }
 
     /// The errors of operations that raise `CosNaming::NamingContext::InvalidName`, `CosNaming::NamingContextExt::InvalidAddress`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InvalidAddressOrInvalidNameError {
         /// The exception `CosNaming::NamingContext::InvalidName`.
         InvalidName(naming_context::InvalidName),

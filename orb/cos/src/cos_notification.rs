@@ -385,7 +385,7 @@ pub mod cos_notification {
     rt::served! { QoSAdmin, QoSAdminServant by QoSAdminSkeleton }
 
     /// The errors of operations that raise `CosNotification::UnsupportedQoS`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum UnsupportedQoSError {
         /// The exception `CosNotification::UnsupportedQoS`.
         UnsupportedQoS(UnsupportedQoS),
@@ -533,7 +533,7 @@ pub mod cos_notification {
     rt::served! { AdminPropertiesAdmin, AdminPropertiesAdminServant by AdminPropertiesAdminSkeleton }
 
     /// The errors of operations that raise `CosNotification::UnsupportedAdmin`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum UnsupportedAdminError {
         /// The exception `CosNotification::UnsupportedAdmin`.
         UnsupportedAdmin(UnsupportedAdmin),
@@ -686,7 +686,7 @@ pub mod cos_notify_comm {
     rt::served! { NotifyPublish, NotifyPublishServant by NotifyPublishSkeleton }
 
     /// The errors of operations that raise `CosNotifyComm::InvalidEventType`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InvalidEventTypeError {
         /// The exception `CosNotifyComm::InvalidEventType`.
         InvalidEventType(InvalidEventType),
@@ -1395,7 +1395,7 @@ pub mod cos_notify_comm {
     rt::served! { StructuredPushConsumer, StructuredPushConsumerServant by StructuredPushConsumerSkeleton }
 
     /// The errors of operations that raise `CosEventComm::Disconnected`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum DisconnectedError {
         /// The exception `CosEventComm::Disconnected`.
         Disconnected(crate::cos_event_comm::Disconnected),
@@ -3076,7 +3076,7 @@ pub mod cos_notify_filter {
     rt::served! { Filter, FilterServant by FilterSkeleton }
 
     /// The errors of operations that raise `CosNotifyFilter::InvalidConstraint`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InvalidConstraintError {
         /// The exception `CosNotifyFilter::InvalidConstraint`.
         InvalidConstraint(InvalidConstraint),
@@ -3086,7 +3086,7 @@ pub mod cos_notify_filter {
     rt::errors! { InvalidConstraintError, InvalidConstraint(InvalidConstraint) }
 
     /// The errors of operations that raise `CosNotifyFilter::ConstraintNotFound`, `CosNotifyFilter::InvalidConstraint`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ConstraintNotFoundOrInvalidConstraintError {
         /// The exception `CosNotifyFilter::ConstraintNotFound`.
         ConstraintNotFound(ConstraintNotFound),
@@ -3101,7 +3101,7 @@ pub mod cos_notify_filter {
     }
 
     /// The errors of operations that raise `CosNotifyFilter::ConstraintNotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ConstraintNotFoundError {
         /// The exception `CosNotifyFilter::ConstraintNotFound`.
         ConstraintNotFound(ConstraintNotFound),
@@ -3111,7 +3111,7 @@ pub mod cos_notify_filter {
     rt::errors! { ConstraintNotFoundError, ConstraintNotFound(ConstraintNotFound) }
 
     /// The errors of operations that raise `CosNotifyFilter::UnsupportedFilterableData`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum UnsupportedFilterableDataError {
         /// The exception `CosNotifyFilter::UnsupportedFilterableData`.
         UnsupportedFilterableData(UnsupportedFilterableData),
@@ -3121,7 +3121,7 @@ pub mod cos_notify_filter {
     rt::errors! { UnsupportedFilterableDataError, UnsupportedFilterableData(UnsupportedFilterableData) }
 
     /// The errors of operations that raise `CosNotifyFilter::CallbackNotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum CallbackNotFoundError {
         /// The exception `CosNotifyFilter::CallbackNotFound`.
         CallbackNotFound(CallbackNotFound),
@@ -3618,7 +3618,7 @@ pub mod cos_notify_filter {
     rt::served! { MappingFilter, MappingFilterServant by MappingFilterSkeleton }
 
     /// The errors of operations that raise `CosNotifyFilter::InvalidConstraint`, `CosNotifyFilter::InvalidValue`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InvalidConstraintOrInvalidValueError {
         /// The exception `CosNotifyFilter::InvalidConstraint`.
         InvalidConstraint(InvalidConstraint),
@@ -3633,7 +3633,7 @@ pub mod cos_notify_filter {
     }
 
     /// The errors of operations that raise `CosNotifyFilter::ConstraintNotFound`, `CosNotifyFilter::InvalidConstraint`, `CosNotifyFilter::InvalidValue`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ConstraintNotFoundOrInvalidConstraintOrInvalidValueError {
         /// The exception `CosNotifyFilter::ConstraintNotFound`.
         ConstraintNotFound(ConstraintNotFound),
@@ -3819,7 +3819,7 @@ pub mod cos_notify_filter {
     rt::served! { FilterFactory, FilterFactoryServant by FilterFactorySkeleton }
 
     /// The errors of operations that raise `CosNotifyFilter::InvalidGrammar`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InvalidGrammarError {
         /// The exception `CosNotifyFilter::InvalidGrammar`.
         InvalidGrammar(InvalidGrammar),
@@ -4071,7 +4071,7 @@ pub mod cos_notify_filter {
     rt::served! { FilterAdmin, FilterAdminServant by FilterAdminSkeleton }
 
     /// The errors of operations that raise `CosNotifyFilter::FilterNotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum FilterNotFoundError {
         /// The exception `CosNotifyFilter::FilterNotFound`.
         FilterNotFound(FilterNotFound),
@@ -4824,7 +4824,7 @@ pub mod cos_notify_channel_admin {
     rt::served! { ConsumerAdmin, ConsumerAdminServant by ConsumerAdminSkeleton }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ProxyNotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ProxyNotFoundError {
         /// The exception `CosNotifyChannelAdmin::ProxyNotFound`.
         ProxyNotFound(ProxyNotFound),
@@ -4834,7 +4834,7 @@ pub mod cos_notify_channel_admin {
     rt::errors! { ProxyNotFoundError, ProxyNotFound(ProxyNotFound) }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::AdminLimitExceeded`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AdminLimitExceededError {
         /// The exception `CosNotifyChannelAdmin::AdminLimitExceeded`.
         AdminLimitExceeded(AdminLimitExceeded),
@@ -5928,7 +5928,7 @@ pub mod cos_notify_channel_admin {
     rt::served! { EventChannel, EventChannelServant by EventChannelSkeleton }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::AdminNotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AdminNotFoundError {
         /// The exception `CosNotifyChannelAdmin::AdminNotFound`.
         AdminNotFound(AdminNotFound),
@@ -6134,7 +6134,7 @@ pub mod cos_notify_channel_admin {
     rt::served! { EventChannelFactory, EventChannelFactoryServant by EventChannelFactorySkeleton }
 
     /// The errors of operations that raise `CosNotification::UnsupportedAdmin`, `CosNotification::UnsupportedQoS`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum UnsupportedAdminOrUnsupportedQoSError {
         /// The exception `CosNotification::UnsupportedAdmin`.
         UnsupportedAdmin(super::cos_notification::UnsupportedAdmin),
@@ -6149,7 +6149,7 @@ pub mod cos_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ChannelNotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ChannelNotFoundError {
         /// The exception `CosNotifyChannelAdmin::ChannelNotFound`.
         ChannelNotFound(ChannelNotFound),
@@ -6509,7 +6509,7 @@ pub mod cos_notify_channel_admin {
     rt::served! { ProxyConsumer, ProxyConsumerServant by ProxyConsumerSkeleton }
 
     /// The errors of operations that raise `CosNotification::UnsupportedQoS`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum UnsupportedQoSError {
         /// The exception `CosNotification::UnsupportedQoS`.
         UnsupportedQoS(super::cos_notification::UnsupportedQoS),
@@ -7225,7 +7225,7 @@ pub mod cos_notify_channel_admin {
     rt::served! { ProxyPushConsumer, ProxyPushConsumerServant by ProxyPushConsumerSkeleton }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyConnectedError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(crate::cos_event_channel_admin::AlreadyConnected),
@@ -8807,7 +8807,7 @@ pub mod cos_notify_channel_admin {
     rt::served! { ProxyPullConsumer, ProxyPullConsumerServant by ProxyPullConsumerSkeleton }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`, `CosEventChannelAdmin::TypeError`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyConnectedOrTypeErrorError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(crate::cos_event_channel_admin::AlreadyConnected),
@@ -8822,7 +8822,7 @@ pub mod cos_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ConnectionAlreadyInactive`, `CosNotifyChannelAdmin::NotConnected`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ConnectionAlreadyInactiveOrNotConnectedError {
         /// The exception `CosNotifyChannelAdmin::ConnectionAlreadyInactive`.
         ConnectionAlreadyInactive(ConnectionAlreadyInactive),
@@ -8837,7 +8837,7 @@ pub mod cos_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ConnectionAlreadyActive`, `CosNotifyChannelAdmin::NotConnected`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ConnectionAlreadyActiveOrNotConnectedError {
         /// The exception `CosNotifyChannelAdmin::ConnectionAlreadyActive`.
         ConnectionAlreadyActive(ConnectionAlreadyActive),

@@ -659,7 +659,7 @@ pub mod cos_property_service {
     rt::served! { PropertySetFactory, PropertySetFactoryServant by PropertySetFactorySkeleton }
 
     /// The errors of operations that raise `CosPropertyService::ConstraintNotSupported`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ConstraintNotSupportedError {
         /// The exception `CosPropertyService::ConstraintNotSupported`.
         ConstraintNotSupported(ConstraintNotSupported),
@@ -669,7 +669,7 @@ pub mod cos_property_service {
     rt::errors! { ConstraintNotSupportedError, ConstraintNotSupported(ConstraintNotSupported) }
 
     /// The errors of operations that raise `CosPropertyService::MultipleExceptions`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum MultipleExceptionsError {
         /// The exception `CosPropertyService::MultipleExceptions`.
         MultipleExceptions(MultipleExceptions),
@@ -1122,7 +1122,7 @@ pub mod cos_property_service {
     rt::served! { PropertySetDef, PropertySetDefServant by PropertySetDefSkeleton }
 
     /// The errors of operations that raise `CosPropertyService::ConflictingProperty`, `CosPropertyService::InvalidPropertyName`, `CosPropertyService::ReadOnlyProperty`, `CosPropertyService::UnsupportedMode`, `CosPropertyService::UnsupportedProperty`, `CosPropertyService::UnsupportedTypeCode`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum PropertySetDefDefinePropertyWithModeError {
         /// The exception `CosPropertyService::ConflictingProperty`.
         ConflictingProperty(ConflictingProperty),
@@ -1147,7 +1147,7 @@ pub mod cos_property_service {
     }
 
     /// The errors of operations that raise `CosPropertyService::InvalidPropertyName`, `CosPropertyService::PropertyNotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InvalidPropertyNameOrPropertyNotFoundError {
         /// The exception `CosPropertyService::InvalidPropertyName`.
         InvalidPropertyName(InvalidPropertyName),
@@ -1162,7 +1162,7 @@ pub mod cos_property_service {
     }
 
     /// The errors of operations that raise `CosPropertyService::InvalidPropertyName`, `CosPropertyService::PropertyNotFound`, `CosPropertyService::UnsupportedMode`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InvalidPropertyNameOrPropertyNotFoundOrUnsupportedModeError {
         /// The exception `CosPropertyService::InvalidPropertyName`.
         InvalidPropertyName(InvalidPropertyName),
@@ -1694,7 +1694,7 @@ pub mod cos_property_service {
     rt::served! { PropertySet, PropertySetServant by PropertySetSkeleton }
 
     /// The errors of operations that raise `CosPropertyService::ConflictingProperty`, `CosPropertyService::InvalidPropertyName`, `CosPropertyService::ReadOnlyProperty`, `CosPropertyService::UnsupportedProperty`, `CosPropertyService::UnsupportedTypeCode`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum PropertySetDefinePropertyError {
         /// The exception `CosPropertyService::ConflictingProperty`.
         ConflictingProperty(ConflictingProperty),
@@ -1716,7 +1716,7 @@ pub mod cos_property_service {
     }
 
     /// The errors of operations that raise `CosPropertyService::FixedProperty`, `CosPropertyService::InvalidPropertyName`, `CosPropertyService::PropertyNotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum FixedPropertyOrInvalidPropertyNameOrPropertyNotFoundError {
         /// The exception `CosPropertyService::FixedProperty`.
         FixedProperty(FixedProperty),
@@ -1733,7 +1733,7 @@ pub mod cos_property_service {
     }
 
     /// The errors of operations that raise `CosPropertyService::InvalidPropertyName`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum InvalidPropertyNameError {
         /// The exception `CosPropertyService::InvalidPropertyName`.
         InvalidPropertyName(InvalidPropertyName),

@@ -381,7 +381,7 @@ pub mod cos_trading {
     rt::served! { Lookup, LookupServant by LookupSkeleton }
 
     /// The errors of operations that raise `CosTrading::DuplicatePolicyName`, `CosTrading::DuplicatePropertyName`, `CosTrading::IllegalConstraint`, `CosTrading::IllegalPropertyName`, `CosTrading::IllegalServiceType`, `CosTrading::Lookup::IllegalPolicyName`, `CosTrading::Lookup::IllegalPreference`, `CosTrading::Lookup::InvalidPolicyValue`, `CosTrading::Lookup::PolicyTypeMismatch`, `CosTrading::UnknownServiceType`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum LookupQueryError {
         /// The exception `CosTrading::DuplicatePolicyName`.
         DuplicatePolicyName(DuplicatePolicyName),
@@ -926,7 +926,7 @@ pub mod cos_trading {
     rt::served! { Register, RegisterServant by RegisterSkeleton }
 
     /// The errors of operations that raise `CosTrading::DuplicatePropertyName`, `CosTrading::IllegalPropertyName`, `CosTrading::IllegalServiceType`, `CosTrading::MissingMandatoryProperty`, `CosTrading::PropertyTypeMismatch`, `CosTrading::ReadonlyDynamicProperty`, `CosTrading::Register::InterfaceTypeMismatch`, `CosTrading::Register::InvalidObjectRef`, `CosTrading::UnknownServiceType`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum RegisterExportError {
         /// The exception `CosTrading::DuplicatePropertyName`.
         DuplicatePropertyName(DuplicatePropertyName),
@@ -959,7 +959,7 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalOfferId`, `CosTrading::Register::ProxyOfferId`, `CosTrading::UnknownOfferId`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum IllegalOfferIdOrProxyOfferIdOrUnknownOfferIdError {
         /// The exception `CosTrading::IllegalOfferId`.
         IllegalOfferId(IllegalOfferId),
@@ -976,7 +976,7 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::DuplicatePropertyName`, `CosTrading::IllegalOfferId`, `CosTrading::IllegalPropertyName`, `CosTrading::NotImplemented`, `CosTrading::PropertyTypeMismatch`, `CosTrading::ReadonlyDynamicProperty`, `CosTrading::Register::MandatoryProperty`, `CosTrading::Register::ProxyOfferId`, `CosTrading::Register::ReadonlyProperty`, `CosTrading::Register::UnknownPropertyName`, `CosTrading::UnknownOfferId`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum RegisterModifyError {
         /// The exception `CosTrading::DuplicatePropertyName`.
         DuplicatePropertyName(DuplicatePropertyName),
@@ -1013,7 +1013,7 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalConstraint`, `CosTrading::IllegalServiceType`, `CosTrading::Register::NoMatchingOffers`, `CosTrading::UnknownServiceType`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum IllegalConstraintOrIllegalServiceTypeOrNoMatchingOffersOrUnknownServiceTypeError {
         /// The exception `CosTrading::IllegalConstraint`.
         IllegalConstraint(IllegalConstraint),
@@ -1033,7 +1033,7 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::Register::IllegalTraderName`, `CosTrading::Register::RegisterNotSupported`, `CosTrading::Register::UnknownTraderName`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum IllegalTraderNameOrRegisterNotSupportedOrUnknownTraderNameError {
         /// The exception `CosTrading::Register::IllegalTraderName`.
         IllegalTraderName(register::IllegalTraderName),
@@ -1571,7 +1571,7 @@ pub mod cos_trading {
     rt::served! { Link, LinkServant by LinkSkeleton }
 
     /// The errors of operations that raise `CosTrading::InvalidLookupRef`, `CosTrading::Link::DefaultFollowTooPermissive`, `CosTrading::Link::DuplicateLinkName`, `CosTrading::Link::IllegalLinkName`, `CosTrading::Link::LimitingFollowTooPermissive`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum LinkAddLinkError {
         /// The exception `CosTrading::InvalidLookupRef`.
         InvalidLookupRef(InvalidLookupRef),
@@ -1594,7 +1594,7 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::Link::IllegalLinkName`, `CosTrading::Link::UnknownLinkName`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum IllegalLinkNameOrUnknownLinkNameError {
         /// The exception `CosTrading::Link::IllegalLinkName`.
         IllegalLinkName(link::IllegalLinkName),
@@ -1609,7 +1609,7 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::Link::DefaultFollowTooPermissive`, `CosTrading::Link::IllegalLinkName`, `CosTrading::Link::LimitingFollowTooPermissive`, `CosTrading::Link::UnknownLinkName`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum DefaultFollowTooPermissiveOrIllegalLinkNameOrLimitingFollowTooPermissiveOrUnknownLinkNameError {
         /// The exception `CosTrading::Link::DefaultFollowTooPermissive`.
         DefaultFollowTooPermissive(link::DefaultFollowTooPermissive),
@@ -2003,7 +2003,7 @@ pub mod cos_trading {
     rt::served! { Proxy, ProxyServant by ProxySkeleton }
 
     /// The errors of operations that raise `CosTrading::DuplicatePolicyName`, `CosTrading::DuplicatePropertyName`, `CosTrading::IllegalPropertyName`, `CosTrading::IllegalServiceType`, `CosTrading::InvalidLookupRef`, `CosTrading::MissingMandatoryProperty`, `CosTrading::PropertyTypeMismatch`, `CosTrading::Proxy::IllegalRecipe`, `CosTrading::ReadonlyDynamicProperty`, `CosTrading::UnknownServiceType`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ProxyExportProxyError {
         /// The exception `CosTrading::DuplicatePolicyName`.
         DuplicatePolicyName(DuplicatePolicyName),
@@ -2038,7 +2038,7 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalOfferId`, `CosTrading::Proxy::NotProxyOfferId`, `CosTrading::UnknownOfferId`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum IllegalOfferIdOrNotProxyOfferIdOrUnknownOfferIdError {
         /// The exception `CosTrading::IllegalOfferId`.
         IllegalOfferId(IllegalOfferId),
@@ -3064,7 +3064,7 @@ pub mod cos_trading {
     rt::served! { Admin, AdminServant by AdminSkeleton }
 
     /// The errors of operations that raise `CosTrading::NotImplemented`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NotImplementedError {
         /// The exception `CosTrading::NotImplemented`.
         NotImplemented(NotImplemented),
@@ -3209,7 +3209,7 @@ pub mod cos_trading {
     rt::served! { OfferIterator, OfferIteratorServant by OfferIteratorSkeleton }
 
     /// The errors of operations that raise `CosTrading::UnknownMaxLeft`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum UnknownMaxLeftError {
         /// The exception `CosTrading::UnknownMaxLeft`.
         UnknownMaxLeft(UnknownMaxLeft),
@@ -4772,7 +4772,7 @@ pub mod cos_trading_repos {
     rt::served! { ServiceTypeRepository, ServiceTypeRepositoryServant by ServiceTypeRepositorySkeleton }
 
     /// The errors of operations that raise `CosTrading::DuplicatePropertyName`, `CosTrading::IllegalPropertyName`, `CosTrading::IllegalServiceType`, `CosTrading::UnknownServiceType`, `CosTradingRepos::ServiceTypeRepository::DuplicateServiceTypeName`, `CosTradingRepos::ServiceTypeRepository::InterfaceTypeMismatch`, `CosTradingRepos::ServiceTypeRepository::ServiceTypeExists`, `CosTradingRepos::ServiceTypeRepository::ValueTypeRedefinition`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ServiceTypeRepositoryAddTypeError {
         /// The exception `CosTrading::DuplicatePropertyName`.
         DuplicatePropertyName(super::cos_trading::DuplicatePropertyName),
@@ -4805,7 +4805,7 @@ pub mod cos_trading_repos {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalServiceType`, `CosTrading::UnknownServiceType`, `CosTradingRepos::ServiceTypeRepository::HasSubTypes`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum HasSubTypesOrIllegalServiceTypeOrUnknownServiceTypeError {
         /// The exception `CosTrading::IllegalServiceType`.
         IllegalServiceType(super::cos_trading::IllegalServiceType),
@@ -4824,7 +4824,7 @@ pub mod cos_trading_repos {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalServiceType`, `CosTrading::UnknownServiceType`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum IllegalServiceTypeOrUnknownServiceTypeError {
         /// The exception `CosTrading::IllegalServiceType`.
         IllegalServiceType(super::cos_trading::IllegalServiceType),
@@ -4840,7 +4840,7 @@ pub mod cos_trading_repos {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalServiceType`, `CosTrading::UnknownServiceType`, `CosTradingRepos::ServiceTypeRepository::AlreadyMasked`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyMaskedOrIllegalServiceTypeOrUnknownServiceTypeError {
         /// The exception `CosTrading::IllegalServiceType`.
         IllegalServiceType(super::cos_trading::IllegalServiceType),
@@ -4859,7 +4859,7 @@ pub mod cos_trading_repos {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalServiceType`, `CosTrading::UnknownServiceType`, `CosTradingRepos::ServiceTypeRepository::NotMasked`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum IllegalServiceTypeOrNotMaskedOrUnknownServiceTypeError {
         /// The exception `CosTrading::IllegalServiceType`.
         IllegalServiceType(super::cos_trading::IllegalServiceType),
@@ -5313,7 +5313,7 @@ pub mod cos_trading_dynamic {
     rt::served! { DynamicPropEval, DynamicPropEvalServant by DynamicPropEvalSkeleton }
 
     /// The errors of operations that raise `CosTradingDynamic::DPEvalFailure`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum DpEvalFailureError {
         /// The exception `CosTradingDynamic::DPEvalFailure`.
         DpEvalFailure(DpEvalFailure),

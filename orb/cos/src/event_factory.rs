@@ -199,7 +199,7 @@ pub mod cos_life_cycle {
     rt::served! { FactoryFinder, FactoryFinderServant by FactoryFinderSkeleton }
 
     /// The errors of operations that raise `CosLifeCycle::NoFactory`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NoFactoryError {
         /// The exception `CosLifeCycle::NoFactory`.
         NoFactory(NoFactory),
@@ -385,7 +385,7 @@ pub mod cos_life_cycle {
     rt::served! { LifeCycleObject, LifeCycleObjectServant by LifeCycleObjectSkeleton }
 
     /// The errors of operations that raise `CosLifeCycle::CannotMeetCriteria`, `CosLifeCycle::InvalidCriteria`, `CosLifeCycle::NoFactory`, `CosLifeCycle::NotCopyable`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum CannotMeetCriteriaOrInvalidCriteriaOrNoFactoryOrNotCopyableError {
         /// The exception `CosLifeCycle::CannotMeetCriteria`.
         CannotMeetCriteria(CannotMeetCriteria),
@@ -405,7 +405,7 @@ pub mod cos_life_cycle {
     }
 
     /// The errors of operations that raise `CosLifeCycle::CannotMeetCriteria`, `CosLifeCycle::InvalidCriteria`, `CosLifeCycle::NoFactory`, `CosLifeCycle::NotMovable`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum CannotMeetCriteriaOrInvalidCriteriaOrNoFactoryOrNotMovableError {
         /// The exception `CosLifeCycle::CannotMeetCriteria`.
         CannotMeetCriteria(CannotMeetCriteria),
@@ -425,7 +425,7 @@ pub mod cos_life_cycle {
     }
 
     /// The errors of operations that raise `CosLifeCycle::NotRemovable`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NotRemovableError {
         /// The exception `CosLifeCycle::NotRemovable`.
         NotRemovable(NotRemovable),
@@ -594,7 +594,7 @@ pub mod cos_life_cycle {
     rt::served! { GenericFactory, GenericFactoryServant by GenericFactorySkeleton }
 
     /// The errors of operations that raise `CosLifeCycle::CannotMeetCriteria`, `CosLifeCycle::InvalidCriteria`, `CosLifeCycle::NoFactory`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum CannotMeetCriteriaOrInvalidCriteriaOrNoFactoryError {
         /// The exception `CosLifeCycle::CannotMeetCriteria`.
         CannotMeetCriteria(CannotMeetCriteria),
@@ -966,7 +966,7 @@ pub mod event {
     rt::served! { EventChannelFactory, EventChannelFactoryServant by EventChannelFactorySkeleton }
 
     /// The errors of operations that raise `event::NameAlreadyUsed`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NameAlreadyUsedError {
         /// The exception `event::NameAlreadyUsed`.
         NameAlreadyUsed(NameAlreadyUsed),
@@ -976,7 +976,7 @@ pub mod event {
     rt::errors! { NameAlreadyUsedError, NameAlreadyUsed(NameAlreadyUsed) }
 
     /// The errors of operations that raise `event::EventChannelNotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum EventChannelNotFoundError {
         /// The exception `event::EventChannelNotFound`.
         EventChannelNotFound(EventChannelNotFound),

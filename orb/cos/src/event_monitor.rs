@@ -221,7 +221,7 @@ pub mod event_monitoring {
     rt::served! { Monitor, MonitorServant by MonitorSkeleton }
 
     /// The errors of operations that raise `EventMonitoring::UnknownChannel`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum UnknownChannelError {
         /// The exception `EventMonitoring::UnknownChannel`.
         UnknownChannel(UnknownChannel),

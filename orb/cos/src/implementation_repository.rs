@@ -754,7 +754,7 @@ pub mod implementation_repository {
     rt::served! { Administration, AdministrationServant by AdministrationSkeleton }
 
     /// The errors of operations that raise `ImplementationRepository::AlreadyRegistered`, `ImplementationRepository::CannotComplete`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyRegisteredOrCannotCompleteError {
         /// The exception `ImplementationRepository::AlreadyRegistered`.
         AlreadyRegistered(AlreadyRegistered),
@@ -769,7 +769,7 @@ pub mod implementation_repository {
     }
 
     /// The errors of operations that raise `ImplementationRepository::CannotComplete`, `ImplementationRepository::NotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum CannotCompleteOrNotFoundError {
         /// The exception `ImplementationRepository::CannotComplete`.
         CannotComplete(CannotComplete),
@@ -781,7 +781,7 @@ pub mod implementation_repository {
     rt::errors! { CannotCompleteOrNotFoundError, CannotComplete(CannotComplete), NotFound(NotFound) }
 
     /// The errors of operations that raise `ImplementationRepository::NotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum NotFoundError {
         /// The exception `ImplementationRepository::NotFound`.
         NotFound(NotFound),
@@ -791,7 +791,7 @@ pub mod implementation_repository {
     rt::errors! { NotFoundError, NotFound(NotFound) }
 
     /// The errors of operations that raise `ImplementationRepository::AlreadyRunning`, `ImplementationRepository::CannotComplete`, `ImplementationRepository::NotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyRunningOrCannotCompleteOrNotFoundError {
         /// The exception `ImplementationRepository::AlreadyRunning`.
         AlreadyRunning(AlreadyRunning),

@@ -21,8 +21,8 @@ pub use crate::{
 macro_rules! generated_served {
     ($interface:ident, $servant:ident by $skeleton:ident $(, $async_servant:ident by $async_skeleton:ident)?) => {
         impl<__S: $servant + 'static> rt::ServedBy<__S> for $interface {
-            fn skeleton(servant: __S) -> rt::Arc<dyn rt::Servant> {
-                rt::Arc::new($skeleton::new(servant))
+            fn skeleton(servant: __S) -> rt::SharedServant {
+                rt::Arc::new($skeleton(servant))
             }
         }
         impl<__S> rt::Debug for $skeleton<__S> {
@@ -32,18 +32,21 @@ macro_rules! generated_served {
         }
         $(
             impl<__S: $async_servant> rt::ServedAsyncBy<__S> for $interface {
-                fn async_skeleton(servant: __S) -> rt::Arc<dyn rt::Servant> {
+                fn async_skeleton(servant: __S) -> rt::SharedServant {
                     rt::Arc::new($async_skeleton::new(servant))
                 }
             }
             impl<__S: $async_servant> rt::ServedAsyncBy<rt::Arc<__S>> for $interface {
-                fn async_skeleton(servant: rt::Arc<__S>) -> rt::Arc<dyn rt::Servant> {
+                fn async_skeleton(servant: rt::Arc<__S>) -> rt::SharedServant {
                     rt::Arc::new($async_skeleton(servant))
                 }
             }
         )?
     };
 }
+
+/// A skeleton with its servant.
+pub type SharedServant = Arc<dyn Servant>;
 
 /// The result of an upcall.
 pub type Answered = Result<Replied, SystemException>;

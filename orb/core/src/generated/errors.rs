@@ -4,7 +4,7 @@ use std::{error::Error, fmt};
 
 use crate::reference::exceptions::ErrorEnum;
 
-/// The conversions, `Display`, `Debug`, `Error` and the codec of an error enum.
+/// The conversions, `Display`, `Debug`, `Error`, `PartialEq` and the codec of an error enum.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_errors {
@@ -43,6 +43,11 @@ macro_rules! generated_errors {
         impl rt::Error for $name {
             fn source(&self) -> rt::Cause<'_> {
                 rt::error_source(self)
+            }
+        }
+        impl rt::PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                rt::equal_errors(self, other)
             }
         }
         $crate::generated_local_errors!(@conversions $name $(, $variant($type))*);
@@ -133,6 +138,15 @@ pub fn error_source<E: ErrorEnum>(error: &E) -> Option<&(dyn Error + 'static)> {
     error.exception().err().and_then(Error::source)
 }
 
+/// Whether two error enums hold equal exceptions.
+pub fn equal_errors<E: ErrorEnum>(one: &E, other: &E) -> bool {
+    match (one.exception(), other.exception()) {
+        (Ok(one), Ok(other)) => one.equals(other),
+        (Err(one), Err(other)) => one == other,
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::error::Error;
@@ -141,20 +155,20 @@ mod tests {
 
     use crate::generated as rt;
 
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, PartialEq)]
     struct Over {
         max_weight: i32,
         unit: String,
     }
     rt::exception! { members Over, "IDL:Over:1.0", "Over", max_weight: i32 as "maxWeight", unit: String as "unit" }
 
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, PartialEq)]
     struct Failed {
         reason: String,
     }
     rt::exception! { text Failed, "IDL:Failed:1.0", "Failed", reason: String as "reason" }
 
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, PartialEq)]
     struct Empty {}
     rt::exception! { members Empty, "IDL:Empty:1.0", "Empty" }
 
@@ -178,6 +192,19 @@ mod tests {
             assert_eq!((error.to_string(), format!("{error:?}")), (expected.to_owned(), expected.to_owned()));
             assert!(error.source().is_none());
         }
+    }
+
+    #[test]
+    fn errors_are_equal_with_equal_members_of_the_same_exception() {
+        let over = |max_weight| ServeError::from(Over { max_weight, unit: "t".to_owned() });
+        let system = |minor| ServeError::from(rt::SystemException::internal(minor, CompletionStatus::No));
+        let errors = [over(3), over(4), Empty {}.into(), system(7), system(8)];
+        for (one, first) in errors.iter().enumerate() {
+            for (other, second) in errors.iter().enumerate() {
+                assert_eq!(first == second, one == other, "{first} {second}");
+            }
+        }
+        assert!(over(3) == over(3) && system(7) == system(7));
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! User exceptions as Rust errors.
 
-use std::fmt::{self, Debug, Formatter, Write};
+use std::{
+    any::Any,
+    fmt::{self, Debug, Formatter, Write},
+};
 
 use spandrel_cdr::{CdrError, Decode, Decoder, Encode, engine::Value};
 use spandrel_error::escape;
 use spandrel_giop::{CompletionStatus, SystemException};
 
 /// An exception declared in IDL.
-pub trait UserException: Encode + Decode + std::error::Error {
+pub trait UserException: Encode + Decode + PartialEq + std::error::Error + 'static {
     /// The repository id, which precedes the members on the wire.
     const REPOSITORY_ID: &'static str;
 }
@@ -37,6 +40,9 @@ impl UserExceptions for SystemException {
     }
 }
 
+/// The exception in an error enum.
+pub type Raised<'a> = Result<&'a (dyn RaisedException + 'static), &'a SystemException>;
+
 /// A generated error enum.
 pub trait ErrorEnum: From<SystemException> + Sized {
     /// As [`UserExceptions::decode`].
@@ -46,12 +52,12 @@ pub trait ErrorEnum: From<SystemException> + Sized {
     ///
     /// # Errors
     /// The system exception, if this is one.
-    fn exception(&self) -> Result<&dyn RaisedException, &SystemException>;
+    fn exception(&self) -> Raised<'_>;
 }
 
 impl<E: ErrorEnum> UserExceptions for E {
     fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>> {
-        E::decode(repository_id, input)
+        <E as ErrorEnum>::decode(repository_id, input)
     }
 
     fn members(&self) -> Result<(&'static str, Value<'_>), SystemException> {
@@ -60,14 +66,22 @@ impl<E: ErrorEnum> UserExceptions for E {
 }
 
 /// A user exception of any type, as error enums return it.
-pub trait RaisedException: fmt::Display {
+pub trait RaisedException: Any + fmt::Display {
     /// The repository id and the members, for a reply.
     fn members(&self) -> (&'static str, Value<'_>);
+
+    /// Whether the other exception has the same type and equal members.
+    fn equals(&self, other: &(dyn RaisedException + 'static)) -> bool;
 }
 
 impl<X: UserException> RaisedException for X {
     fn members(&self) -> (&'static str, Value<'_>) {
         (X::REPOSITORY_ID, Value::coded(self))
+    }
+
+    fn equals(&self, other: &(dyn RaisedException + 'static)) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref() == Some(self)
     }
 }
 

@@ -39,9 +39,10 @@ fn error(scope: Scope<'_, '_>, set: &ErrorSet) -> TokenStream {
     let docs = exceptions.iter().map(|&id| format!(" The exception `{}`.", cx.model[id].scoped_name));
     let all: Vec<String> = exceptions.iter().map(|&id| format!("`{}`", cx.model[id].scoped_name)).collect();
     let doc = format!(" The errors of operations that raise {}.", all.join(", "));
-    let is_equal = exceptions.iter().all(|&id| cx.traits.of_definition(cx.model, id).has_partial_eq());
-    let partial_eq = is_equal.then(|| quote! { , PartialEq });
     let is_local = exceptions.iter().any(|&id| cx.is_local(id));
+    // The macro implements it for encoded exceptions, which all have it.
+    let is_equal = exceptions.iter().all(|&id| cx.traits.of_definition(cx.model, id).has_partial_eq());
+    let partial_eq = (is_local && is_equal).then(|| quote! { , PartialEq });
     let by_tables = cx.engines.of(&cx.model[set.owner].scoped_name) == Engine::Interpretive;
     let contents = quote! { #name #(, #variants(#types))* };
     let implementation = match (is_local, by_tables) {
