@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use spandrel_lab::bench::demux;
+use spandrel_lab::bench::footprint::Optimisation;
 use spandrel_lab::scalability;
 use spandrel_lab::workload::{CallKind, DataType};
 use spandrel_measure::units::Octets;
@@ -169,6 +170,14 @@ pub enum Measure {
     },
     /// The times of stubs and skeletons by engine (`spandrel bench footprint --parts latency`).
     Stubs,
+    /// The sizes of stubs, skeletons and the functions that write and read each type.
+    Sizes {
+        /// Goals for which the compiler optimises.
+        optimisations: Vec<Optimisation>,
+        /// Whether the times of stubs and skeletons stand beside them.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        with_times: bool,
+    },
     /// Counts of the definitions in the IDL of services.
     Definitions,
     /// Parallel protocol stacks (`spandrel bench stacks`).
@@ -370,6 +379,10 @@ impl Measure {
                 }
             }
             Self::Stubs => points.push(Point::Stubs),
+            Self::Sizes { optimisations, with_times } => {
+                points.extend(with_times.then_some(Point::Stubs));
+                points.extend(optimisations.iter().map(|optimisation| Point::Sizes { optimisation: *optimisation }));
+            }
             Self::Definitions => points.push(Point::Definitions),
             Self::Stacks { protocols, threads } => points.extend(
                 pairs(protocols, threads)
@@ -429,6 +442,9 @@ impl Measure {
             Self::Marshaling { types, sizes } => Self::Marshaling { types: last(types), sizes: first(sizes) },
             Self::Lookups { objects, operations, algorithms } => {
                 Self::Lookups { objects: last(objects), operations: last(operations), algorithms: algorithms.clone() }
+            }
+            Self::Sizes { optimisations, with_times } => {
+                Self::Sizes { optimisations: first(optimisations), with_times: *with_times }
             }
             Self::Stacks { protocols, .. } => Self::Stacks { protocols: first(protocols), threads: vec![2] },
             Self::LadderProfile { types, .. } => {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use spandrel_lab::bench::demux;
+use spandrel_lab::bench::footprint::Optimisation;
 use spandrel_lab::scalability::{self, Style};
 use spandrel_lab::workload::{CallKind, DataType};
 use spandrel_measure::units::Octets;
@@ -58,6 +59,11 @@ pub enum Point {
     },
     /// The operations of appendix C of paper 001, by each engine.
     Stubs,
+    /// Octets of the stubs and skeletons of these operations, and of the functions that write and read their types.
+    Sizes {
+        /// The goal for which the compiler optimises.
+        optimisation: Optimisation,
+    },
     /// Counts of definitions in the IDL of services.
     Definitions,
     /// Protocol stacks of each process architecture.
@@ -157,6 +163,7 @@ impl fmt::Display for Point {
                 write!(f, "lookups/{}/{objects}/{operations}", algorithm.name())
             }
             Self::Stubs => f.write_str("stubs"),
+            Self::Sizes { optimisation } => write!(f, "sizes/{}", optimisation.name()),
             Self::Definitions => f.write_str("definitions"),
             Self::Stacks { protocol, threads } => write!(f, "stacks/{}/{threads}", Protocol::from(*protocol)),
             Self::Servers => f.write_str("servers"),
@@ -188,6 +195,7 @@ impl Point {
             Self::Marshaling { .. } => "marshaling",
             Self::Lookups { .. } => "lookups",
             Self::Stubs => "stubs",
+            Self::Sizes { .. } => "sizes",
             Self::Definitions => "definitions",
             Self::Stacks { .. } => "stacks",
             Self::Servers => "servers",

@@ -168,6 +168,28 @@ fn each_layer_has_its_share_of_calls_and_floods() {
 }
 
 #[test]
+fn stubs_skeletons_and_marshaling_have_sizes() {
+    let folder = Folder::open(results()).unwrap();
+    let result = folder.results().find(|result| result.point.kind() == "sizes").unwrap();
+    let value = |name: &str| value(result, &format!("fixed_struct {name}"));
+    for side in ["stub", "skeleton"] {
+        for engine in ["compiled", "interpretive", "adaptive", "dynamic"] {
+            let parts = ["code", "helpers", "tables"].map(|part| value(&format!("{engine} {side} {part}")));
+            let total = value(&format!("{engine} {side}"));
+            assert_eq!(parts.iter().sum::<f64>(), total, "{engine} {side}");
+            assert!(parts[0] > 50.0 && total < 100_000.0, "{engine} {side}: {parts:?}");
+        }
+        // A table and one interpreter for all types take less than straight-line code, and than a list of named values.
+        for larger in ["compiled", "dynamic", "adaptive"] {
+            assert!(value(&format!("interpretive {side}")) < value(&format!("{larger} {side}")), "{larger} {side}");
+        }
+    }
+    let marshaling = |name: &str| self::value(result, &format!("{name} fixed_struct"));
+    assert!(marshaling("write") > 50.0 && marshaling("read") > 50.0);
+    assert!(marshaling("write") < value("compiled stub"), "a stub writes values, among other things");
+}
+
+#[test]
 fn a_rung_of_the_ladder_is_profiled_by_function() {
     let folder = Folder::open(results()).unwrap();
     let result = folder.results().find(|result| result.point.kind() == "ladder-profile").unwrap();

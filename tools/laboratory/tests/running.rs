@@ -13,7 +13,7 @@ fn every_row_that_runs_has_figures_of_its_short_form() {
     let folder = Folder::open(results()).unwrap();
     let inventory = Inventory::of_the_papers();
     let runs: Vec<_> = inventory.rows().iter().filter(|row| row.state == State::Runs).collect();
-    assert!(runs.len() >= 45, "{}", runs.len());
+    assert!(runs.len() >= 124, "{}", runs.len());
     for row in runs {
         let points = row.short_points();
         let is_link = |point: &Point| point.is_at("atm") || point.is_at("ethernet");

@@ -21,8 +21,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Engines: the ladder's rungs original, inlined, precomputed, split-decoding, split-encoding; the ORB's
-    /// engines interpretive, adaptive, compiled, padded; copy [default: all]
+    /// Engines: the ladder's rungs original, simple-inlining, inlined, precomputed, split-decoding, split-encoding;
+    /// the ORB's engines interpretive, adaptive, compiled, padded; copy [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     engines: Vec<Contender>,
     /// Element types: short, char, long, octet, double, struct [default: all]

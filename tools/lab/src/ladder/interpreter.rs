@@ -4,13 +4,13 @@ use std::marker::PhantomData;
 
 use super::description::{Kind, Node};
 use super::probe::{Method, Probe};
-use super::stream::{Source, Stream};
+use super::stream::{Source, Stream, inlining};
 
-/// `INLINE`: primitives in line. `PRECOMPUTED`: sizes known before, no visitors. `SPLIT_DECODING`,
+/// `INLINE`: how primitives are put in line. `PRECOMPUTED`: sizes known before, no visitors. `SPLIT_DECODING`,
 /// `SPLIT_ENCODING`: functions for each kind of type.
 pub(super) struct Interpreter<
     P,
-    const INLINE: bool,
+    const INLINE: u8,
     const PRECOMPUTED: bool,
     const SPLIT_DECODING: bool,
     const SPLIT_ENCODING: bool,
@@ -44,7 +44,7 @@ fn calc_nested_size_and_alignment<P: Probe>(node: &Node, probe: &mut P) -> (usiz
     }
 }
 
-impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING: bool, const SPLIT_ENCODING: bool>
+impl<P: Probe, const INLINE: u8, const PRECOMPUTED: bool, const SPLIT_DECODING: bool, const SPLIT_ENCODING: bool>
     Interpreter<P, INLINE, PRECOMPUTED, SPLIT_DECODING, SPLIT_ENCODING>
 {
     pub(super) fn encode(sequence: &Node, memory: &[u8], out: &mut Stream, probe: &mut P) {
@@ -120,7 +120,7 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
 
     #[inline(always)]
     fn put(node: &Node, memory: &[u8], out: &mut Stream, probe: &mut P) {
-        if !INLINE {
+        if INLINE != inlining::FORCED {
             probe.called(Method::Primitive);
         }
         match &node.kind {
@@ -248,7 +248,7 @@ impl<P: Probe, const INLINE: bool, const PRECOMPUTED: bool, const SPLIT_DECODING
 
     #[inline(always)]
     fn get(node: &Node, memory: &mut [u8], input: &mut Source<'_>, probe: &mut P) -> Option<()> {
-        if !INLINE {
+        if INLINE != inlining::FORCED {
             probe.called(Method::Primitive);
         }
         match &node.kind {

@@ -18,7 +18,7 @@ pub(crate) use probe::Calls;
 use probe::{Counting, Silent};
 #[cfg(target_os = "linux")]
 pub(crate) use reader::RungReader;
-use stream::Stream;
+use stream::{Stream, inlining};
 
 use crate::LabError;
 
@@ -27,6 +27,8 @@ use crate::LabError;
 pub(crate) enum Rung {
     /// Section 5.3.2: the original engine.
     Original,
+    /// Section 5.3.3, its first attempt: the functions of primitives are declared with `#[inline]` only.
+    SimpleInlining,
     /// Section 5.3.3: primitives are read and written in line, and byte swapping is out of line.
     Inlined,
     /// Section 5.3.4: sizes and alignments are precomputed, and one function replaces the visitors.
@@ -38,13 +40,20 @@ pub(crate) enum Rung {
 }
 
 impl Rung {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Original, Self::Inlined, Self::Precomputed, Self::SplitDecoding, Self::SplitEncoding];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Original,
+        Self::SimpleInlining,
+        Self::Inlined,
+        Self::Precomputed,
+        Self::SplitDecoding,
+        Self::SplitEncoding,
+    ];
 
     /// The name that options and tables use.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Original => "original",
+            Self::SimpleInlining => "simple-inlining",
             Self::Inlined => "inlined",
             Self::Precomputed => "precomputed",
             Self::SplitDecoding => "split-decoding",
@@ -57,11 +66,12 @@ impl Rung {
 macro_rules! on_rung {
     ($rung:expr, $probe:ty, $method:ident ( $($argument:expr),* )) => {
         match $rung {
-            Rung::Original => Interpreter::<$probe, false, false, false, false>::$method($($argument),*),
-            Rung::Inlined => Interpreter::<$probe, true, false, false, false>::$method($($argument),*),
-            Rung::Precomputed => Interpreter::<$probe, true, true, false, false>::$method($($argument),*),
-            Rung::SplitDecoding => Interpreter::<$probe, true, true, true, false>::$method($($argument),*),
-            Rung::SplitEncoding => Interpreter::<$probe, true, true, true, true>::$method($($argument),*),
+            Rung::Original => Interpreter::<$probe, { inlining::CALLED }, false, false, false>::$method($($argument),*),
+            Rung::SimpleInlining => Interpreter::<$probe, { inlining::HINTED }, false, false, false>::$method($($argument),*),
+            Rung::Inlined => Interpreter::<$probe, { inlining::FORCED }, false, false, false>::$method($($argument),*),
+            Rung::Precomputed => Interpreter::<$probe, { inlining::FORCED }, true, false, false>::$method($($argument),*),
+            Rung::SplitDecoding => Interpreter::<$probe, { inlining::FORCED }, true, true, false>::$method($($argument),*),
+            Rung::SplitEncoding => Interpreter::<$probe, { inlining::FORCED }, true, true, true>::$method($($argument),*),
         }
     };
 }

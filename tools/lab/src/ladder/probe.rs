@@ -33,7 +33,7 @@ impl Method {
 /// The number of calls of each method.
 pub(crate) type Calls = Vec<(Method, u64)>;
 
-/// Gets each real call; inlined code of a rung is none.
+/// Gets each call. Code that is in line in each case is none; what the compiler may put in line counts as one.
 pub(super) trait Probe {
     fn called(&mut self, method: Method);
 }

@@ -1,5 +1,15 @@
 //! A CDR stream as the engine of the paper had it: every primitive aligns, checks for room and copies.
 
+/// How the functions of primitives reach their callers.
+pub(super) mod inlining {
+    /// By a call.
+    pub(in super::super) const CALLED: u8 = 0;
+    /// Declared with `#[inline]`: the compiler decides.
+    pub(in super::super) const HINTED: u8 = 1;
+    /// In line in each case, with the byte swapping apart.
+    pub(in super::super) const FORCED: u8 = 2;
+}
+
 /// The octets that an encoder has written.
 pub(super) struct Stream {
     octets: Vec<u8>,
@@ -28,11 +38,20 @@ impl Stream {
         self.put_here(value);
     }
 
-    /// Writes a primitive, which is as long as it is aligned: in line or by a call.
+    #[inline]
+    fn put_hinted(&mut self, value: &[u8]) {
+        self.put_here(value);
+    }
+
+    /// Writes a primitive, which is as long as it is aligned, by one kind of [`inlining`].
     #[inline(always)]
-    pub(super) fn put<const INLINE: bool, const N: usize>(&mut self, memory: &[u8]) {
+    pub(super) fn put<const INLINE: u8, const N: usize>(&mut self, memory: &[u8]) {
         let value: [u8; N] = memory[..N].try_into().expect("a primitive of this size");
-        if INLINE { self.put_here(&value) } else { self.put_there(&value) }
+        match INLINE {
+            inlining::CALLED => self.put_there(&value),
+            inlining::HINTED => self.put_hinted(&value),
+            _ => self.put_here(&value),
+        }
     }
 }
 
@@ -59,6 +78,17 @@ impl<'m> Source<'m> {
 
     #[inline(never)]
     fn get_there<const N: usize>(&mut self, memory: &mut [u8]) -> Option<()> {
+        self.get_whole::<N>(memory)
+    }
+
+    #[inline]
+    fn get_hinted<const N: usize>(&mut self, memory: &mut [u8]) -> Option<()> {
+        self.get_whole::<N>(memory)
+    }
+
+    /// With the byte swapping in its body, as before section 5.3.3.
+    #[inline(always)]
+    fn get_whole<const N: usize>(&mut self, memory: &mut [u8]) -> Option<()> {
         let mut value = self.take::<N>()?;
         if self.is_swapped {
             value.reverse();
@@ -74,10 +104,14 @@ impl<'m> Source<'m> {
         Some(())
     }
 
-    /// Reads a primitive: in line, with the swapping apart, or by a call.
+    /// Reads a primitive by one kind of [`inlining`].
     #[inline(always)]
-    pub(super) fn get<const INLINE: bool, const N: usize>(&mut self, memory: &mut [u8]) -> Option<()> {
-        if INLINE { self.get_here::<N>(memory) } else { self.get_there::<N>(memory) }
+    pub(super) fn get<const INLINE: u8, const N: usize>(&mut self, memory: &mut [u8]) -> Option<()> {
+        match INLINE {
+            inlining::CALLED => self.get_there::<N>(memory),
+            inlining::HINTED => self.get_hinted::<N>(memory),
+            _ => self.get_here::<N>(memory),
+        }
     }
 
     /// Reads a length of elements that take at least this many octets, which must be available.

@@ -1,9 +1,13 @@
-//! Stubs and skeletons: their times by engine.
+//! Stubs and skeletons: their times and sizes by engine.
 
-use std::path::Path;
+use std::env;
+use std::path::{self, Path};
 
 use spandrel_lab::LabError;
-use spandrel_lab::bench::footprint::{self, Engine, Operation, Part, Settings, Step};
+use spandrel_lab::bench::footprint::{
+    self, Code, CodeSize, Engine, Libraries, Operation, Optimisation, Part, Settings, Step,
+};
+use spandrel_lab::output::default_directory;
 
 use super::rounds::core;
 use crate::folder::Form;
@@ -49,4 +53,38 @@ pub(super) fn stubs(form: Form) -> Result<Measured, LabError> {
         }
     }
     Ok(measured)
+}
+
+/// The octets of stubs and skeletons of each operation, and of the functions that write and read its type.
+pub(super) fn sizes(form: Form, optimisation: Optimisation) -> Result<Measured, LabError> {
+    let sizes = if form == Form::Full {
+        let here = env::current_dir().map_err(failed)?;
+        let tree = here.ancestors().find(|folder| folder.join("orb/idl/Cargo.toml").is_file());
+        let tree = tree.ok_or_else(|| failed("it builds Spandrel: run it in the source tree"))?;
+        let out = path::absolute(default_directory("lab-sizes")).map_err(failed)?;
+        footprint::code_sizes(&Operation::ALL, optimisation, Libraries::Built { tree, out: &out })?
+    } else {
+        let out = tempfile::tempdir().map_err(failed)?;
+        footprint::code_sizes(&[Operation::FixedStruct], optimisation, Libraries::Beside { out: out.path() })?
+    };
+    let mut measured = Measured::default();
+    for CodeSize { operation, code, sizes } in sizes {
+        let operation = name(operation);
+        let title = match code {
+            Code::Generated(engine, side) => format!("{operation} {} {}", engine.name(), side.name()),
+            Code::Dynamic(side) => format!("{operation} dynamic {}", side.name()),
+            Code::Writes => format!("write {operation}"),
+            Code::Reads => format!("read {operation}"),
+        };
+        let parts =
+            [("", sizes.total()), (" code", sizes.code), (" helpers", sizes.helpers), (" tables", sizes.tables)];
+        for (part, octets) in parts {
+            measured.series.push(Series::new(format!("{title}{part}"), Unit::Octets, vec![octets as f64]));
+        }
+    }
+    Ok(measured)
+}
+
+fn failed(reason: impl ToString) -> LabError {
+    LabError::Settings(reason.to_string())
 }

@@ -8,8 +8,6 @@ use std::process::{Command, Stdio};
 use spandrel_idl::rust::{Options, Sides, generate};
 
 use super::fixtures::{self, Fixture};
-#[cfg(feature = "object-files")]
-use super::object::sizes as object_sizes;
 use super::results::{Footprint, Service};
 use super::settings::{Engine, Optimisation, Settings, Side};
 use super::sizes::Sizes;
@@ -29,7 +27,12 @@ pub(super) fn sizes(_settings: &Settings, tree: &Path, out: &Path) -> Result<(Ve
         let workspace = Workspace::new(tree, &out.join(optimisation.name()), optimisation);
         let operation_crates = product(&operations, &Engine::ALL);
         let service_crates = product(&services, &SERVICE_ENGINES);
-        workspace.write(operation_crates.iter().chain(&service_crates))?;
+        let sources = operation_crates.iter().chain(&service_crates);
+        let sources = sources.map(|(fixture, engine, side)| {
+            Ok((crate_name(fixture, *engine, *side), library(fixture, *engine, *side)?))
+        });
+        let sources: Vec<(String, String)> = sources.collect::<Result<_, LabError>>()?;
+        workspace.write(sources.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
         workspace.build()?;
         for (fixture, engine, side) in operation_crates {
             let sizes = workspace.sizes(fixture, engine, side)?;
@@ -53,28 +56,28 @@ fn product<'f>(fixtures: &'f [Fixture], engines: &[Engine]) -> Vec<Build<'f>> {
 }
 
 /// Crates that are built together, for speed or for size.
-struct Workspace<'t> {
+pub(super) struct Workspace<'t> {
     tree: &'t Path,
     folder: PathBuf,
     optimisation: Optimisation,
 }
 
 impl<'t> Workspace<'t> {
-    fn new(tree: &'t Path, folder: &Path, optimisation: Optimisation) -> Self {
+    pub(super) fn new(tree: &'t Path, folder: &Path, optimisation: Optimisation) -> Self {
         Self { tree, folder: folder.to_owned(), optimisation }
     }
 
-    fn write<'f>(&self, builds: impl Iterator<Item = &'f Build<'f>>) -> Result<(), LabError> {
+    /// Writes these crates, each with its name and source.
+    pub(super) fn write<'f>(&self, sources: impl Iterator<Item = (&'f str, &'f str)>) -> Result<(), LabError> {
         let mut members = String::new();
-        for (fixture, engine, side) in builds {
-            let name = crate_name(fixture, *engine, *side);
+        for (name, text) in sources {
             _ = write!(members, "\"{name}\", ");
             let manifest = format!(
                 "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\nspandrel = {{ path = {:?} }}\n",
                 self.tree.join("spandrel")
             );
-            write(&self.folder.join(&name).join("Cargo.toml"), &manifest)?;
-            write(&self.folder.join(&name).join("src/lib.rs"), &library(fixture, *engine, *side)?)?;
+            write(&self.folder.join(name).join("Cargo.toml"), &manifest)?;
+            write(&self.folder.join(name).join("src/lib.rs"), text)?;
         }
         let level = self.optimisation.level();
         let manifest = format!(
@@ -86,34 +89,41 @@ impl<'t> Workspace<'t> {
         write(&self.folder.join("Cargo.lock"), &lock)
     }
 
-    fn build(&self) -> Result<(), LabError> {
+    pub(super) fn build(&self) -> Result<(), LabError> {
         // Symbol names that identify instantiations of generics.
         cargo(&self.folder, &["build", "--release", "--quiet"], &["-Csymbol-mangling-version=v0".to_owned()])
     }
 
     fn sizes(&self, fixture: &Fixture, engine: Engine, side: Side) -> Result<Sizes, LabError> {
-        let archive = format!("lib{}.rlib", crate_name(fixture, engine, side));
-        object_sizes(&self.folder.join("target/release").join(archive), side)
+        object_sizes(&self.archive(&crate_name(fixture, engine, side)), side)
+    }
+
+    /// The compiled form of the crate with this name.
+    pub(super) fn archive(&self, name: &str) -> PathBuf {
+        self.folder.join("target/release").join(format!("lib{name}.rlib"))
     }
 }
 
-fn crate_name(fixture: &Fixture, engine: Engine, side: Side) -> String {
+pub(super) fn crate_name(fixture: &Fixture, engine: Engine, side: Side) -> String {
     format!("{}_{}_{}", fixture.name.to_lowercase(), engine.name(), side.name())
 }
 
 /// The generated code of one side by one engine, and code that makes the compiler keep it.
-fn library(fixture: &Fixture, engine: Engine, side: Side) -> Result<String, LabError> {
-    let model = fixture.model()?;
+pub(super) fn library(fixture: &Fixture, engine: Engine, side: Side) -> Result<String, LabError> {
     let sides = match side {
         Side::Stub => Sides::Client,
         Side::Skeleton => Sides::Server,
     };
-    let options = Options::new().marshal(engine.name()).map_err(|error| LabError::Settings(error.to_string()))?;
-    // They would be kept here although unused; a program has only those that it calls.
-    let options = options.sides(sides).asynchronous_client(false);
-    let rust = generate(&model, &options);
+    let rust = generated(fixture, engine, sides)?;
     let scaffold = skeletons(&rust);
     Ok(format!("#![allow(warnings)]\n{rust}\n{scaffold}"))
+}
+
+/// The generated code of these sides by one engine.
+pub(super) fn generated(fixture: &Fixture, engine: Engine, sides: Sides) -> Result<String, LabError> {
+    let options = Options::new().marshal(engine.name()).map_err(|error| LabError::Settings(error.to_string()))?;
+    // Asynchronous calls would be kept here although unused; a program has only those that it calls.
+    Ok(generate(&fixture.model()?, &options.sides(sides).asynchronous_client(false)))
 }
 
 /// A function for each skeleton that creates it for an unknown servant.
@@ -164,6 +174,11 @@ pub(super) fn cargo(folder: &Path, arguments: &[&str], flags: &[String]) -> Resu
     let from = words.find("error").unwrap_or(0);
     let detail: String = words[from..].lines().take(8).collect::<Vec<&str>>().join("\n");
     Err(LabError::Peer { role: format!("build in {}", folder.display()), detail })
+}
+
+#[cfg(feature = "object-files")]
+fn object_sizes(archive: &Path, side: Side) -> Result<Sizes, LabError> {
+    super::object::sizes(archive, super::object::Roots::Side(side))
 }
 
 /// Fails: the settings have been checked, so this is not called.

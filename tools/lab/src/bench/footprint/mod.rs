@@ -10,6 +10,8 @@
 mod calls;
 mod crates;
 mod fixtures;
+#[cfg(feature = "object-files")]
+mod functions;
 mod minimum;
 #[cfg(feature = "object-files")]
 mod object;
@@ -22,6 +24,8 @@ use std::path::Path;
 
 pub use calls::{Operation, Step};
 pub use fixtures::{Definitions, DefinitionsRow, definitions};
+#[cfg(feature = "object-files")]
+pub use functions::{Code, CodeSize, Libraries, code_sizes};
 pub use minimum::{MAX_GROWTH, RECORDED};
 pub use results::{Call, Footprint, Latency, Minimum, Results, Service};
 pub use settings::{Engine, Optimisation, Part, Settings, Side};

@@ -27,25 +27,37 @@ enum Role {
     Scaffold,
 }
 
+/// The functions from which others are reached.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Roots<'n> {
+    /// All stubs, or all skeletons.
+    Side(Side),
+    /// Functions whose path ends so.
+    Function(&'n str),
+}
+
 /// Methods of every reference type that send no request.
 const NO_OPERATIONS: [&str; 3] = ["narrow", "unchecked_narrow", "as_object"];
 
 /// The role of a function with these names: equal functions are compiled into one.
-fn role_of_any(names: &[String], side: Side, references: &HashSet<&str>) -> Role {
-    let has = |wanted: Role| names.iter().any(|name| role(name, side, references) == wanted);
+fn role_of_any(names: &[String], roots: Roots<'_>, references: &HashSet<&str>) -> Role {
+    let has = |wanted: Role| names.iter().any(|name| role(name, roots, references) == wanted);
     [Role::Root, Role::Other, Role::TypeCode].into_iter().find(|&wanted| has(wanted)).unwrap_or(Role::Scaffold)
 }
 
-fn role(name: &str, side: Side, references: &HashSet<&str>) -> Role {
+fn role(name: &str, roots: Roots<'_>, references: &HashSet<&str>) -> Role {
     if name.contains("::scaffold") {
         return Role::Scaffold;
     }
     if name.contains("::Typed>") || name.contains("type_code") || name.contains("_tc::") || name.ends_with("_tc") {
         return Role::TypeCode;
     }
-    let is_root = match side {
-        Side::Stub => method(name).is_some_and(|(of, it)| references.contains(of) && !NO_OPERATIONS.contains(&it)),
-        Side::Skeleton => name.split_once("Skeleton<").is_some_and(|(_, rest)| {
+    let is_root = match roots {
+        Roots::Function(path) => name.ends_with(path),
+        Roots::Side(Side::Stub) => {
+            method(name).is_some_and(|(of, it)| references.contains(of) && !NO_OPERATIONS.contains(&it))
+        }
+        Roots::Side(Side::Skeleton) => name.split_once("Skeleton<").is_some_and(|(_, rest)| {
             let rest = rest.rsplit_once("::Servant>::").map(|(_, method)| method);
             matches!(rest, Some("dispatch" | "is_a" | "operations" | "repository_id" | "upcall"))
         }),
@@ -64,7 +76,7 @@ fn method(name: &str) -> Option<(&str, &str)> {
 ///
 /// # Errors
 /// If the file is not an archive of objects, or cannot be read.
-pub(super) fn sizes(archive: &Path, side: Side) -> Result<Sizes, LabError> {
+pub(super) fn sizes(archive: &Path, roots: Roots<'_>) -> Result<Sizes, LabError> {
     let octets =
         fs::read(archive).map_err(|cause| LabError::Io { action: format!("read {}", archive.display()), cause })?;
     let unreadable = |error: object::Error| LabError::Settings(format!("{} is no archive: {error}", archive.display()));
@@ -74,13 +86,13 @@ pub(super) fn sizes(archive: &Path, side: Side) -> Result<Sizes, LabError> {
         if member.name().ends_with(b".o") {
             // Members start at even offsets in an archive; copied out, they are aligned.
             let data = member.data(octets.as_slice()).map_err(unreadable)?.to_vec();
-            add(&mut sizes, &File::parse(data.as_slice()).map_err(unreadable)?, side);
+            add(&mut sizes, &File::parse(data.as_slice()).map_err(unreadable)?, roots);
         }
     }
     Ok(sizes)
 }
 
-fn add(sizes: &mut Sizes, file: &File<'_>, side: Side) {
+fn add(sizes: &mut Sizes, file: &File<'_>, roots: Roots<'_>) {
     let names = functions(file);
     let references: HashSet<&str> = names
         .values()
@@ -89,7 +101,7 @@ fn add(sizes: &mut Sizes, file: &File<'_>, side: Side) {
         .filter_map(|(of, method)| (method == "unchecked_narrow").then_some(of))
         .collect();
     let roles: HashMap<SectionIndex, Role> =
-        names.iter().map(|(&index, names)| (index, role_of_any(names, side, &references))).collect();
+        names.iter().map(|(&index, names)| (index, role_of_any(names, roots, &references))).collect();
     let with = |wanted: Role| roles.iter().filter(move |&(_, &role)| role == wanted).map(|(&index, _)| index);
     // TypeCodes that describe a type are not part of its marshaling.
     let counts = |index| !matches!(roles.get(&index), Some(Role::TypeCode | Role::Scaffold));
@@ -169,7 +181,7 @@ mod tests {
     #[test]
     fn stubs_are_the_operations_of_references_and_skeletons_the_servants_that_wrap_servants() {
         let references = HashSet::from(["it::bank::Account"]);
-        let of = |name: &str, side| role(name, side, &references);
+        let of = |name: &str, side| role(name, Roots::Side(side), &references);
         assert_eq!(of("<it::bank::Account>::deposit", Side::Stub), Role::Root);
         assert_eq!(of("<it::bank::Account>::deposit::{closure#0}", Side::Stub), Role::Other);
         assert_eq!(of("<it::bank::Account>::narrow", Side::Stub), Role::Other);
@@ -178,6 +190,9 @@ mod tests {
         assert_eq!(of(skeleton, Side::Skeleton), Role::Root);
         assert_eq!(of(&format!("{skeleton}::{{closure#0}}"), Side::Skeleton), Role::Other);
         assert_eq!(of("<it::bank::Entry as spandrel_cdr::value::Decode>::decode", Side::Skeleton), Role::Other);
+        let named = |name: &str| role(name, Roots::Function("::marshaling::write"), &references);
+        assert_eq!(named("it::marshaling::write"), Role::Root);
+        assert_eq!(named("it::marshaling::write_all"), Role::Other);
         assert_eq!(of("<it::bank::Entry as spandrel_cdr::Typed>::type_code", Side::Stub), Role::TypeCode);
     }
 }
