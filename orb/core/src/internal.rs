@@ -17,7 +17,7 @@ pub use crate::{
     policy::deadline_contexts::request_deadline,
     reference::object::OBJECT_ID,
     servant_side::{
-        server_settings::{ClientTimeouts, RESERVED_THREADS, ServerSettings, Spawner},
+        server_settings::{ClientTimeouts, DemuxDefaults, RESERVED_THREADS, ServerSettings, Spawner},
         upcall_scope::{PollScope, PollingExecutor, UpcallScope, upcalls},
     },
 };

@@ -98,5 +98,5 @@ pub use servant_side::adapter::{
 };
 pub use servant_side::concurrency::{Concurrency, ConcurrencyError, QueueOverflow};
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
-pub use spandrel_demux::{OperationDemux, Operations};
+pub use spandrel_demux::{ObjectDemux, OperationDemux, Operations};
 pub use spandrel_giop::{AddressingDisposition, CompletionStatus, SystemException, SystemExceptionKind, minor};

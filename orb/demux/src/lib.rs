@@ -1,4 +1,5 @@
-//! Lookup by name in fixed tables: the operations of an interface, and the objects of a fixed set.
+//! Lookup by name in fixed tables: the operations of an interface, and the objects of a fixed set. [`ObjectDemux`] names
+//! the strategies of objects.
 //!
 //! [`perfect`] finds a hash function without collisions for a set of keys. The IDL compiler does so for the
 //! operations of an interface, an object adapter for a complete set of objects. [`Operations`] is the
@@ -8,7 +9,9 @@
 //! no ORB through it. Names come from peers, so every lookup ends in a comparison with the expected name.
 #![forbid(unsafe_code)]
 
+mod objects;
 mod operations;
 pub mod perfect;
 
+pub use objects::ObjectDemux;
 pub use operations::{OperationDemux, Operations};

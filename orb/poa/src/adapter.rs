@@ -12,7 +12,10 @@ pub(crate) mod servants;
 use std::{collections::HashMap, fmt, sync::OnceLock, time::Duration};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
-use spandrel_orb::{OperationDemux, Orb, Policy, PolicyType, internal::adapter_references::References};
+use spandrel_orb::{
+    OperationDemux, Orb, Policy, PolicyType,
+    internal::{DemuxDefaults, adapter_references::References},
+};
 use spandrel_server::{RequestExecutor, Resolution, Servant};
 use spandrel_sync::{
     Arc, Mutex, RwLock, Weak,
@@ -100,6 +103,8 @@ pub(crate) struct Root {
     pub(crate) managers: Managers,
     /// The time after which a request's wait for the application is worth a warning.
     pub(crate) long_wait_warning: Option<Duration>,
+    /// The tables of adapters whose policies choose none.
+    pub(crate) tables: DemuxDefaults,
     /// Whether it was logged that persistent references do not outlive the process.
     pub(crate) has_warned_of_port: AtomicBool,
 }
@@ -338,6 +343,7 @@ pub(crate) struct AdapterParameters {
     pub(crate) slot_id: SlotId,
     pub(crate) prefix: Vec<u8>,
     pub(crate) policies: Policies,
+    pub(crate) operation_demux: OperationDemux,
     pub(crate) given: Vec<Policy>,
     pub(crate) manager: Arc<Manager>,
     pub(crate) objects: Objects,
@@ -345,8 +351,18 @@ pub(crate) struct AdapterParameters {
 
 impl Adapter {
     pub(crate) fn new(parameters: AdapterParameters) -> Arc<Self> {
-        let AdapterParameters { root, parent, path, slot_id, prefix, policies, given, manager, objects } = parameters;
-        let operation_demux = given.iter().find_map(Policy::value::<OperationDemux>).copied().unwrap_or_default();
+        let AdapterParameters {
+            root,
+            parent,
+            path,
+            slot_id,
+            prefix,
+            policies,
+            operation_demux,
+            given,
+            manager,
+            objects,
+        } = parameters;
         let executor = Policies::executor(&given).cloned();
         Arc::new(Self {
             root,

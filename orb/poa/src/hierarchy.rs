@@ -40,7 +40,7 @@ pub(crate) const ROOT_MANAGER: &str = "RootPOAManager";
 
 impl Root {
     pub(crate) fn new(orb: Orb) -> Arc<Self> {
-        let long_wait_warning = orb.server_settings().long_wait_warning;
+        let settings = orb.server_settings();
         let root = Arc::new_cyclic(|weak_self| Self {
             weak_self: Weak::clone(weak_self),
             incarnation: Incarnation::random(),
@@ -48,12 +48,13 @@ impl Root {
             root_adapter: OnceLock::new(),
             directory: Directory::default(),
             managers: Managers::default(),
-            long_wait_warning,
+            long_wait_warning: settings.long_wait_warning,
+            tables: settings.demux,
             has_warned_of_port: AtomicBool::new(false),
         });
         let manager = root.managers.create(&root.orb, Some(ROOT_MANAGER), State::Active);
         let manager = manager.expect("the first manager has a unique id");
-        let root_adapter = root.make(None, Vec::new(), &manager, Policies::of_root(), Vec::new());
+        let root_adapter = root.make(None, Vec::new(), &manager, Policies::of_root(settings.demux), Vec::new());
         root.root_adapter.get_or_init(|| root_adapter.expect("an empty table has room"));
         root
     }
@@ -76,7 +77,19 @@ impl Root {
             let (parent, path, given, objects, persistent) = parameters.take().expect("the closure is called once");
             let prefix = if policies.is_persistent() { persistent } else { key::transient(self.incarnation, slot_id) };
             let (root, manager) = (Weak::clone(&self.weak_self), Arc::clone(manager));
-            Adapter::new(AdapterParameters { root, parent, path, slot_id, prefix, policies, given, manager, objects })
+            let operation_demux = given.iter().find_map(Policy::value).copied().unwrap_or(self.tables.operations);
+            Adapter::new(AdapterParameters {
+                root,
+                parent,
+                path,
+                slot_id,
+                prefix,
+                policies,
+                operation_demux,
+                given,
+                manager,
+                objects,
+            })
         });
         let adapter = made.ok_or_else(error::no_more_ids)?;
         let own = Arc::downgrade(&adapter);
@@ -95,7 +108,7 @@ impl Root {
     ) -> Result<Arc<Adapter>, PoaError> {
         let path = parent.child_path(name);
         let invalid = |invalid: InvalidPolicy| invalid.error(full_name_text(&path), &given);
-        let policies = Policies::resolve(&given).map_err(invalid)?;
+        let policies = Policies::resolve(&given, self.tables).map_err(invalid)?;
         let bidirectional = Policies::bidirectional(&given).map_err(invalid)?;
         let made = match manager {
             Some(_) => None,

@@ -72,8 +72,21 @@ pub use poa::IfMissing;
 pub use poa_builder::PoaBuilder;
 pub use poa_manager::{PoaManager, PoaManagerFactory};
 pub use policies::{
-    ExecutorPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy, ObjectDemux,
+    ExecutorPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy,
     RequestProcessingPolicy, ServantRetentionPolicy, ThreadPolicy,
 };
+/// ```
+/// # use spandrel_orb::Orb;
+/// # use spandrel_poa::{self as poa, Poa};
+/// use poa::{IdAssignmentPolicy, ObjectDemux}; // of spandrel
+/// # let orb = Orb::builder().build()?;
+/// # let root = Poa::root(&orb)?;
+/// // A thousand sensors with names, all of which are activated before the manager is.
+/// let policies = [IdAssignmentPolicy::UserId.into(), ObjectDemux::PerfectHash.into()];
+/// let sensors = root.create_poa("sensors", None, policies)?;
+/// # orb.shutdown()?;
+/// # Ok::<(), poa::PoaError>(())
+/// ```
+pub use spandrel_orb::ObjectDemux;
 pub use spandrel_orb::OperationDemux;
 pub use spandrel_server::Servant;

@@ -1,7 +1,7 @@
 //! The adapter policies (CORBA 3.3 Part 1, 15.3.8), their consistency, and Spandrel's own policies.
 
 use spandrel_giop::ids;
-use spandrel_orb::{BidirectionalPolicy, Policy, PolicyType, PolicyValue};
+use spandrel_orb::{BidirectionalPolicy, ObjectDemux, Policy, PolicyType, PolicyValue, internal::DemuxDefaults};
 use spandrel_server::RequestExecutor;
 use spandrel_sync::Arc;
 
@@ -190,33 +190,6 @@ policies! {
         /// A servant manager supplies a servant.
         UseServantManager,
     }
-
-    /// The lookup of objects by id; Spandrel's own (paper 001, chapter 6).
-    ///
-    /// ```
-    /// # use spandrel_orb::Orb;
-    /// # use spandrel_poa::{self as poa, Poa};
-    /// use poa::{IdAssignmentPolicy, ObjectDemux}; // of spandrel
-    /// # let orb = Orb::builder().build()?;
-    /// # let root = Poa::root(&orb)?;
-    /// // A thousand sensors with names, all of which are activated before the manager is.
-    /// let policies = [IdAssignmentPolicy::UserId.into(), ObjectDemux::PerfectHash.into()];
-    /// let sensors = root.create_poa("sensors", None, policies)?;
-    /// # orb.shutdown()?;
-    /// # Ok::<(), poa::PoaError>(())
-    /// ```
-    ObjectDemux = ids::POLICY_OBJECT_DEMUX => {
-        /// The id contains the object's slot. Only for system-assigned ids, and their default.
-        #[default]
-        Active,
-        /// A hash table that grows; the default for ids that the application assigns.
-        DynamicHash,
-        /// A hash table without collisions, built when the adapter's manager is activated; for sets of
-        /// objects that seldom change.
-        PerfectHash,
-        /// A comparison with each id in turn, for measurements.
-        Linear,
-    }
 }
 
 /// The executor that runs the requests of an adapter in its own threads; Spandrel's own policy. Crates above, such as
@@ -299,12 +272,14 @@ pub(crate) struct Policies {
 
 impl Policies {
     /// The policies of the root adapter (15.3.9.1, the defaults except for implicit activation).
-    pub(crate) fn of_root() -> Self {
-        Self { activation: ImplicitActivationPolicy::ImplicitActivation, ..Self::default() }
+    pub(crate) fn of_root(tables: DemuxDefaults) -> Self {
+        let activation = ImplicitActivationPolicy::ImplicitActivation;
+        Self { activation, demux: tables.system_ids, ..Self::default() }
     }
 
-    /// Combines the given policies with the defaults. Policies of other types are ignored.
-    pub(crate) fn resolve(given: &[Policy]) -> Result<Self, InvalidPolicy> {
+    /// Combines the given policies with the defaults, of which an ORB's options choose those of tables. Policies of other
+    /// types are ignored.
+    pub(crate) fn resolve(given: &[Policy], tables: DemuxDefaults) -> Result<Self, InvalidPolicy> {
         let [mut thread, mut lifespan, mut uniqueness, mut assignment] = [None; 4];
         let [mut activation, mut retention, mut processing, mut demux] = [None; 4];
         let mut executor = None;
@@ -320,7 +295,7 @@ impl Policies {
                 }
                 ServantRetentionPolicy::POLICY_TYPE => set(&mut policies.retention, &mut retention, index, policy)?,
                 RequestProcessingPolicy::POLICY_TYPE => set(&mut policies.processing, &mut processing, index, policy)?,
-                ObjectDemux::POLICY_TYPE => set(&mut policies.demux, &mut demux, index, policy)?,
+                ids::POLICY_OBJECT_DEMUX => set(&mut policies.demux, &mut demux, index, policy)?,
                 ExecutorPolicy::POLICY_TYPE => drop(checked::<ExecutorPolicy>(&mut executor, index, policy)?),
                 _ => {}
             }
@@ -348,7 +323,7 @@ impl Policies {
             ),
             (
                 demux.is_some() && policies.demux == ObjectDemux::Active && !policies.assigns_ids(),
-                [(assignment, IdAssignmentPolicy::POLICY_TYPE), (demux, ObjectDemux::POLICY_TYPE)],
+                [(assignment, IdAssignmentPolicy::POLICY_TYPE), (demux, ids::POLICY_OBJECT_DEMUX)],
                 "active demultiplexing requires SYSTEM_ID",
             ),
             (
@@ -369,8 +344,8 @@ impl Policies {
         if let Some(invalid) = offending.min_by_key(|invalid| invalid.index) {
             return Err(invalid);
         }
-        if demux.is_none() && !policies.assigns_ids() {
-            policies.demux = ObjectDemux::DynamicHash;
+        if demux.is_none() {
+            policies.demux = if policies.assigns_ids() { tables.system_ids } else { tables.user_ids };
         }
         policies.servant_threads = match policies.thread {
             ThreadPolicy::OrbCtrlModel if executor.is_some() => ServantThreads::Executor,
@@ -446,7 +421,7 @@ impl Policies {
             ImplicitActivationPolicy::POLICY_TYPE => self.activation.into(),
             ServantRetentionPolicy::POLICY_TYPE => self.retention.into(),
             RequestProcessingPolicy::POLICY_TYPE => self.processing.into(),
-            ObjectDemux::POLICY_TYPE => self.demux.into(),
+            ids::POLICY_OBJECT_DEMUX => self.demux.into(),
             _ => return None,
         })
     }
@@ -483,7 +458,7 @@ mod tests {
     use super::*;
 
     fn refused(given: &[Policy]) -> usize {
-        match Policies::resolve(given) {
+        match Policies::resolve(given, DemuxDefaults::default()) {
             Err(InvalidPolicy { index, .. }) => index,
             other => panic!("{given:?} gave {other:?}"),
         }
@@ -511,10 +486,16 @@ mod tests {
 
     #[test]
     fn missing_policies_have_their_defaults() {
-        let policies = Policies::resolve(&[IdAssignmentPolicy::UserId.into()]).unwrap();
+        let policies = Policies::resolve(&[IdAssignmentPolicy::UserId.into()], DemuxDefaults::default()).unwrap();
         assert_eq!(policies.demux, ObjectDemux::DynamicHash);
         assert!(policies.is_unique() && policies.retains() && !policies.is_implicit() && !policies.is_persistent());
-        assert!(Policies::of_root().is_implicit());
+        assert!(Policies::of_root(DemuxDefaults::default()).is_implicit());
+        let tables =
+            DemuxDefaults { system_ids: ObjectDemux::Linear, user_ids: ObjectDemux::PerfectHash, ..Default::default() };
+        let demux = |given: &[Policy]| Policies::resolve(given, tables).unwrap().demux;
+        assert_eq!((demux(&[]), Policies::of_root(tables).demux), (ObjectDemux::Linear, ObjectDemux::Linear));
+        assert_eq!(demux(&[IdAssignmentPolicy::UserId.into()]), ObjectDemux::PerfectHash);
+        assert_eq!(demux(&[ObjectDemux::Active.into()]), ObjectDemux::Active);
         let lifespan = policies.policy(17).unwrap();
         assert_eq!(lifespan.value(), Some(&LifespanPolicy::Transient));
     }

@@ -22,6 +22,8 @@ enum Mapped {
     To(&'static str, String),
     /// There is nothing to choose: a reason follows.
     Nothing(&'static str),
+    /// The request contradicts what the ORB does: a reason follows.
+    Refused(&'static str),
     Unknown,
     Invalid,
 }
@@ -62,18 +64,36 @@ fn mapped(option: &str, value: &str) -> Mapped {
         "-orbmuxedconnectionmax" => to("-ORBConnectionsPerPeer"),
         "-orbnativecharcodeset" => to("-ORBNativeCharCodeSet"),
         "-orbnativewcharcodeset" => to("-ORBNativeWCharCodeSet"),
-        "-orbuseridpolicydemuxstrategy"
-        | "-orbsystemidpolicydemuxstrategy"
-        | "-orbpersistentidpolicydemuxstrategy"
-        | "-orbtransientidpolicydemuxstrategy"
-        | "-orbuniqueidpolicyreversedemuxstrategy"
-        | "-orbdemuxstrategy" => Mapped::Nothing("adapters choose their tables by their policies, or by the program"),
-        "-orbactivehintinids"
-        | "-orbactivehintinpoanames"
-        | "-orballowreactivationofsystemids"
-        | "-orbtablesize"
-        | "-orbactiveobjectmapsize"
-        | "-orbpoamapsize" => Mapped::Nothing("tables grow as they need"),
+        "-orbuseridpolicydemuxstrategy" => match lower.as_str() {
+            "dynamic" => Mapped::To("-ORBUserIdDemux", "dynamic-hash".to_owned()),
+            // The last two are of our own.
+            "linear" | "dynamic-hash" | "perfect-hash" => Mapped::To("-ORBUserIdDemux", lower),
+            _ => Mapped::Invalid,
+        },
+        "-orbsystemidpolicydemuxstrategy" | "-orbdemuxstrategy" => match lower.as_str() {
+            "dynamic" => Mapped::To("-ORBSystemIdDemux", "dynamic-hash".to_owned()),
+            "linear" | "active" | "dynamic-hash" | "perfect-hash" => Mapped::To("-ORBSystemIdDemux", lower),
+            _ => Mapped::Invalid,
+        },
+        // The strategies that we have: others would name a table that no adapter has here.
+        "-orbpersistentidpolicydemuxstrategy" | "-orbuniqueidpolicyreversedemuxstrategy" => match lower.as_str() {
+            "dynamic" => Mapped::Nothing("adapters of persistent references, and ids of servants, are always hashed"),
+            "linear" => Mapped::Refused("adapters of persistent references, and ids of servants, are always hashed"),
+            _ => Mapped::Invalid,
+        },
+        "-orbtransientidpolicydemuxstrategy" => match lower.as_str() {
+            "active" => Mapped::Nothing("adapters of transient references are always found by their slots"),
+            "dynamic" | "linear" => Mapped::Refused("adapters of transient references are always found by their slots"),
+            _ => Mapped::Invalid,
+        },
+        "-orbactivehintinids" | "-orbactivehintinpoanames" => match lower.as_str() {
+            "0" => Mapped::Nothing("keys have no hints"),
+            "1" => Mapped::Refused("keys have no hints: use -ORBSystemIdDemux active, whose ids are slots"),
+            _ => Mapped::Invalid,
+        },
+        "-orballowreactivationofsystemids" | "-orbtablesize" | "-orbactiveobjectmapsize" | "-orbpoamapsize" => {
+            Mapped::Nothing("tables grow as they need")
+        }
         "-orbpoalock"
         | "-orbprofilelock"
         | "-orbiiopprofilelock"
@@ -155,6 +175,7 @@ impl SharedObject for StrategyFactory {
             match mapped(option, value) {
                 Mapped::To(name, value) => options.extend([name.to_owned(), value]),
                 Mapped::Nothing(reason) => tracing::warn!(factory, "{option} {value} has no effect: {reason}"),
+                Mapped::Refused(reason) => return Err(format!("{option} {value} has no counterpart: {reason}").into()),
                 // Options of our own are taken as they are.
                 Mapped::Unknown if option.starts_with("-ORB") => options.extend([option.clone(), value.to_owned()]),
                 Mapped::Unknown => return Err(format!("the option {option} is unknown").into()),

@@ -78,7 +78,16 @@ fn options_and_values_of_factories_are_compared_without_case() {
         ("Server_Strategy_Factory '-ORBconcurrency Thread-Pool:2'", "-ORBConcurrency thread-pool:2"),
         ("Server_Strategy_Factory '-ORBtablesize 128 -ORBpoalock null -ORBactiveobjectmapsize 64'", ""),
         // Of the files that TAO 1.0 shipped.
-        ("Server_Strategy_Factory '-ORBconcurrency reactive -ORBdemuxstrategy dynamic'", "-ORBConcurrency reactive"),
+        (
+            "Server_Strategy_Factory '-ORBconcurrency reactive -ORBdemuxstrategy dynamic'",
+            "-ORBConcurrency reactive -ORBSystemIdDemux dynamic-hash",
+        ),
+        (
+            "Server_Strategy_Factory '-ORBSystemidPolicyDemuxStrategy Active -ORBUseridPolicyDemuxStrategy linear'",
+            "-ORBSystemIdDemux active -ORBUserIdDemux linear",
+        ),
+        ("Server_Strategy_Factory '-ORBuseridpolicydemuxstrategy perfect-hash'", "-ORBUserIdDemux perfect-hash"),
+        ("Server_Strategy_Factory '-ORBTransientidPolicyDemuxStrategy active -ORBActiveHintInIds 0'", ""),
         ("Resource_Factory '-ORBconnectioncachingstrategy LRU'", "-ORBConnectionPurging lru"),
         (
             "Resource_Factory '-ORBZeroCopyWrite -ORBResourceUsage lazy -ORBconnectioncachemax 7'",
@@ -89,6 +98,23 @@ fn options_and_values_of_factories_are_compared_without_case() {
         process.process(&format!("static {directive}")).unwrap_or_else(|error| panic!("{directive}: {error}"));
         assert_eq!(process.info(factory), format!("options of ORBs: {options}"), "{directive}");
         process.process(&format!("remove {factory}")).unwrap();
+    }
+}
+
+#[test]
+fn tables_that_no_adapter_has_are_refused() {
+    let process = Process::new();
+    for (option, reason) in [
+        ("-ORBUseridPolicyDemuxStrategy active", "invalid value \"active\" for -ORBUseridPolicyDemuxStrategy"),
+        ("-ORBSystemidPolicyDemuxStrategy perfect", "invalid value \"perfect\""),
+        ("-ORBPersistentidPolicyDemuxStrategy linear", "no counterpart: adapters of persistent references"),
+        ("-ORBTransientidPolicyDemuxStrategy linear", "no counterpart: adapters of transient references"),
+        ("-ORBUniqueidPolicyReverseDemuxStrategy linear", "no counterpart: "),
+        ("-ORBActiveHintInIds 1", "no counterpart: keys have no hints"),
+        ("-ORBActiveHintInPOANames yes", "invalid value \"yes\""),
+    ] {
+        let text = process.process(&format!("static Server_Strategy_Factory '{option}'")).unwrap_err();
+        assert!(text.contains(reason), "{option}: {text}");
     }
 }
 

@@ -2,10 +2,16 @@
 //! from hostile clients (paper 001, chapter 6; paper 003).
 
 use spandrel::poa::{EtherealizeObjects, WaitForCompletion};
-use std::{io::Write, net::TcpStream, sync::Arc, time::Duration};
+use std::{
+    io::Write,
+    net::TcpStream,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use spandrel::{
-    CompletionStatus, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind,
+    CompletionStatus, InitError, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
+    interception::{Interceptor, IorInfo, IorInterceptor},
     poa::{IdAssignmentPolicy, ObjectDemux, ObjectId, OperationDemux},
     policy::Policy,
     server::{Replied, Servant, ServerCall},
@@ -148,6 +154,81 @@ fn only_references_of_servants_with_operation_tables_have_an_index_component() {
     assert!(!offers(&poa.activate(NumberedServant(1)).unwrap()), "the servant has no operation table");
     assert!(!offers(&poa.create_reference("IDL:Probe/Target:1.0").unwrap()), "the reference has no servant yet");
     assert!(!offers(&Poa::root(&server).unwrap().activate(probe()).unwrap()));
+}
+
+/// Records the tables that adapters choose for their objects.
+#[derive(Clone, Default)]
+struct TableInterceptor(Arc<Mutex<Vec<ObjectDemux>>>);
+
+impl Interceptor for TableInterceptor {
+    fn name(&self) -> &str {
+        "tables"
+    }
+}
+
+impl IorInterceptor for TableInterceptor {
+    fn establish_components(&self, info: &mut IorInfo<'_>) {
+        let policy = info.effective_policy(ids::POLICY_OBJECT_DEMUX).unwrap();
+        self.0.lock().unwrap().push(*policy.value().unwrap());
+    }
+}
+
+/// Settings of an ORB by these options of a command line.
+fn with_options(builder: OrbBuilder, options: &str) -> Result<OrbBuilder, InitError> {
+    builder.take_args(&mut options.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect())
+}
+
+#[test]
+fn options_choose_the_tables_of_adapters_whose_policies_choose_none() {
+    use ObjectDemux::{Active, DynamicHash, Linear, PerfectHash};
+    for (options, system_ids, user_ids) in [
+        ("", Active, DynamicHash),
+        ("-ORBSystemIdDemux linear", Linear, DynamicHash),
+        ("-ORBSystemIdDemux perfect-hash -ORBUserIdDemux linear", PerfectHash, Linear),
+        ("-ORBSystemIdDemux dynamic-hash -ORBUserIdDemux perfect-hash", DynamicHash, PerfectHash),
+    ] {
+        let tables = TableInterceptor::default();
+        let builder = Orb::builder().ior_interceptor(tables.clone()).unwrap();
+        let server = with_options(builder, options).unwrap().build().unwrap();
+        let root = Poa::root(&server).unwrap();
+        let manager = root.the_poa_manager();
+        let unnamed = adapter(&server, []);
+        let named = root.create_poa("named", Some(&manager), [IdAssignmentPolicy::UserId.into()]).unwrap();
+        let own = root.create_poa("own", Some(&manager), [DynamicHash.into()]).unwrap();
+        let chosen = tables.0.lock().unwrap().clone();
+        assert!(chosen.ends_with(&[system_ids, user_ids, DynamicHash]), "{options}: {chosen:?}");
+        let client = Orb::builder().build().unwrap();
+        let id = ObjectId::from("one");
+        named.activate_object_with_id(&id, Arc::new(NumberedServant(3))).unwrap();
+        let activate = |poa: &Poa, number| poa.activate(NumberedServant(number)).unwrap();
+        let objects =
+            [activate(&root, 0), activate(&unnamed, 1), activate(&own, 2), named.id_to_reference(&id).unwrap()];
+        for (number, object) in objects.iter().enumerate() {
+            assert_eq!(bind(&client, object).count(), Ok(number as u32), "{options}");
+        }
+    }
+    for (options, reason) in [
+        ("-ORBUserIdDemux active", "expected dynamic-hash, perfect-hash or linear"),
+        ("-ORBSystemIdDemux binary-search", "expected active, dynamic-hash, perfect-hash or linear"),
+        ("-ORBOperationDemux magic", "expected perfect-hash, dynamic-hash, binary-search, linear or active"),
+    ] {
+        let error = with_options(Orb::builder(), options).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn an_option_chooses_the_lookup_of_operations() {
+    for strategy in OperationDemux::ALL {
+        let options = format!("-ORBOperationDemux {}", strategy.name());
+        let server = with_options(Orb::builder(), &options).unwrap().build().unwrap();
+        let object = adapter(&server, []).activate(TargetSkeleton::new(Arc::new(Probe::new(&server)))).unwrap();
+        let profile = IiopProfile::decode(&object.ior().profiles[0]).unwrap().unwrap();
+        let has_index = profile.components.iter().any(|component| component.tag == ids::TAG_OPERATION_INDEX);
+        assert_eq!(has_index, strategy == OperationDemux::Active, "{strategy:?}");
+        let target = bind(&Orb::builder().build().unwrap(), &object);
+        assert_eq!((target.add(2, 3), target.count()), (Ok(5), Ok(0)), "{strategy:?}");
+    }
 }
 
 /// Sends a request with this operation index context; returns the reply's status and body.

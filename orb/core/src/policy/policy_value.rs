@@ -77,6 +77,12 @@ impl<V: PolicyValue> From<V> for Policy {
     }
 }
 
+impl PolicyValue for spandrel_demux::ObjectDemux {
+    fn policy_type(&self) -> PolicyType {
+        spandrel_giop::ids::POLICY_OBJECT_DEMUX
+    }
+}
+
 impl PolicyValue for spandrel_demux::OperationDemux {
     fn policy_type(&self) -> PolicyType {
         spandrel_giop::ids::POLICY_OPERATION_DEMUX

@@ -5,6 +5,7 @@
 use std::{any::Any, fmt, time::Duration};
 
 use spandrel_cdr::{ByteOrder, Limits};
+use spandrel_demux::{ObjectDemux, OperationDemux};
 use spandrel_giop::{ContextLimits, ServiceContext, SystemException, exception_detail, public_exception_detail};
 use spandrel_sync::Arc;
 use spandrel_transport::Endpoint;
@@ -26,6 +27,27 @@ const LONGEST: Duration = Duration::from_secs(15);
 pub const RESERVED_THREADS: usize = 8;
 /// The shortest time between two sweeps.
 const SHORTEST: Duration = Duration::from_millis(5);
+
+/// The tables in which adapters find objects and operations unless their policies choose others.
+#[derive(Clone, Copy, Debug)]
+pub struct DemuxDefaults {
+    /// Of objects whose ids the adapter assigns.
+    pub system_ids: ObjectDemux,
+    /// Of objects whose ids the application assigns; not [`ObjectDemux::Active`].
+    pub user_ids: ObjectDemux,
+    /// Of operations.
+    pub operations: OperationDemux,
+}
+
+impl Default for DemuxDefaults {
+    fn default() -> Self {
+        Self {
+            system_ids: ObjectDemux::Active,
+            user_ids: ObjectDemux::DynamicHash,
+            operations: OperationDemux::default(),
+        }
+    }
+}
 
 /// The settings of the server side of an ORB.
 #[derive(Clone, Debug)]
@@ -82,6 +104,8 @@ pub struct ServerSettings {
     pub queue_overflow: QueueOverflow,
     /// Whether a request is first looked up where the last one of its connection was found.
     pub is_adaptive: bool,
+    /// The tables of adapters whose policies choose none.
+    pub demux: DemuxDefaults,
     /// The longest time in which a client may take no octets of its replies.
     pub send_timeout: Option<Duration>,
     /// The longest time that a connection may be idle.
@@ -172,6 +196,7 @@ impl Default for ServerSettings {
             evicts_idle: false,
             has_local_transports: false,
             is_adaptive: true,
+            demux: DemuxDefaults::default(),
             send_timeout: Some(Duration::from_secs(30)),
             idle_timeout: Some(Duration::from_secs(600)),
             message_timeout: Some(Duration::from_secs(60)),

@@ -1,5 +1,6 @@
 //! Models of objects that are activated and deactivated while requests look them up.
 
+use spandrel_orb::internal::DemuxDefaults;
 use spandrel_server::{LastTarget, Servant};
 use spandrel_sync::{
     Arc, Mutex,
@@ -41,7 +42,7 @@ struct Setup {
 
 impl Setup {
     fn new() -> Arc<Self> {
-        let map = Objects::new(&Policies::of_root(), SystemIdFormat { incarnation: None });
+        let map = Objects::new(&Policies::of_root(DemuxDefaults::default()), SystemIdFormat { incarnation: None });
         Arc::new(Self { map, known: Mutex::default() })
     }
 

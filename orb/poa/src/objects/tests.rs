@@ -1,3 +1,4 @@
+use spandrel_orb::internal::DemuxDefaults;
 use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
@@ -27,7 +28,7 @@ fn binding() -> Binding {
 }
 
 fn objects(given: &[spandrel_orb::Policy]) -> Objects {
-    Objects::new(&Policies::resolve(given).unwrap(), SystemIdFormat { incarnation: None })
+    Objects::new(&Policies::resolve(given, DemuxDefaults::default()).unwrap(), SystemIdFormat { incarnation: None })
 }
 
 fn enter(objects: &Objects, id: &[u8], is_open: impl FnOnce() -> bool) -> ObjectLookup {
@@ -101,8 +102,8 @@ fn stale_and_malformed_ids_find_nothing() {
 #[test]
 fn persistent_adapters_accept_ids_of_an_earlier_run() {
     let [earlier, now] = [(); 2].map(|()| SystemIdFormat { incarnation: Some(Incarnation::random()) });
-    let id = Objects::new(&Policies::of_root(), earlier).activate(binding()).unwrap();
-    let objects = Objects::new(&Policies::of_root(), now);
+    let id = Objects::new(&Policies::of_root(DemuxDefaults::default()), earlier).activate(binding()).unwrap();
+    let objects = Objects::new(&Policies::of_root(DemuxDefaults::default()), now);
     assert_ne!(objects.activate(binding()).unwrap(), id);
     put(&objects, &id, &servant()).unwrap();
     assert!(objects.find(&id).is_some());

@@ -2,13 +2,19 @@
 
 use std::str::FromStr;
 
+use spandrel_demux::{ObjectDemux, OperationDemux};
 use spandrel_transport::Endpoint;
 
 use super::{
     table::option_table,
-    values::{milliseconds, milliseconds_or_off, number, number_or_off, octets, yes_or_no},
+    values::{milliseconds, milliseconds_or_off, named, number, number_or_off, octets, yes_or_no},
 };
 use crate::{Collocation, QueueOverflow, servant_side::concurrency::SYNTAX as CONCURRENCY};
+
+/// The values of options that choose tables of adapters.
+const OBJECT_DEMUX: &str = "active, dynamic-hash, perfect-hash or linear";
+const USER_ID_DEMUX: &str = "dynamic-hash, perfect-hash or linear";
+const OPERATION_DEMUX: &str = "perfect-hash, dynamic-hash, binary-search, linear or active";
 
 option_table! {
     /// The `-ORB…` options of servers.
@@ -195,6 +201,33 @@ option_table! {
         help: "whether a connection predicts the object and operation of its next request",
         page: "[adapters](adapters.md)",
         apply: |builder, value| Ok(builder.adaptive_demultiplexing(yes_or_no(value)?)),
+    }
+
+    ["-ORBSystemIdDemux"] {
+        value: "`active`, `dynamic-hash`, `perfect-hash` or `linear`",
+        default: "`active`",
+        help: "the lookup of objects whose ids the adapter assigns",
+        page: "[adapters](adapters.md)",
+        apply: |builder, value| Ok(builder.system_id_demux(named(ObjectDemux::ALL, ObjectDemux::name, value).ok_or(OBJECT_DEMUX)?)),
+    }
+
+    ["-ORBUserIdDemux"] {
+        value: "`dynamic-hash`, `perfect-hash` or `linear`",
+        default: "`dynamic-hash`",
+        help: "the lookup of objects whose ids the application assigns",
+        page: "[adapters](adapters.md)",
+        apply: |builder, value| {
+            let [_, of_user_ids @ ..] = ObjectDemux::ALL;
+            Ok(builder.user_id_demux(named(of_user_ids, ObjectDemux::name, value).ok_or(USER_ID_DEMUX)?))
+        },
+    }
+
+    ["-ORBOperationDemux"] {
+        value: "`perfect-hash`, `dynamic-hash`, `binary-search`, `linear` or `active`",
+        default: "`perfect-hash`",
+        help: "the lookup of operations",
+        page: "[adapters](adapters.md)",
+        apply: |builder, value| Ok(builder.operation_demux(named(OperationDemux::ALL, OperationDemux::name, value).ok_or(OPERATION_DEMUX)?)),
     }
 
     ["-ORBCollocation"] {

@@ -63,6 +63,11 @@ pub enum InitError {
 }
 spandrel_error::debug_as_report!(InitError);
 
+/// The value with this name, if there is one.
+pub(super) fn named<T: Copy, const N: usize>(all: [T; N], name: fn(T) -> &'static str, text: &str) -> Option<T> {
+    all.into_iter().find(|value| name(*value) == text)
+}
+
 /// The remedy for an unknown option.
 fn unknown_option_hint(option: &str) -> String {
     if option.starts_with("-ORBSSL") {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use spandrel_sync::Arc;
 
 use crate::{
-    Collocation, Concurrency, Endpoint, OrbBuilder, QueueOverflow, Spawn, servant_side::server_settings::Spawner,
+    Collocation, Concurrency, Endpoint, ObjectDemux, OperationDemux, OrbBuilder, QueueOverflow, Spawn,
+    servant_side::server_settings::Spawner,
 };
 
 impl OrbBuilder {
@@ -41,6 +42,33 @@ impl OrbBuilder {
     #[must_use]
     pub fn adaptive_demultiplexing(mut self, is_on: bool) -> Self {
         self.server_mut().is_adaptive = is_on;
+        self
+    }
+
+    /// The lookup of objects with system-assigned ids, in adapters without an [`ObjectDemux`] policy (default:
+    /// [`ObjectDemux::Active`]).
+    #[must_use]
+    pub fn system_id_demux(mut self, strategy: ObjectDemux) -> Self {
+        self.server_mut().demux.system_ids = strategy;
+        self
+    }
+
+    /// The lookup of objects whose ids the application assigns, in adapters without an [`ObjectDemux`] policy (default:
+    /// [`ObjectDemux::DynamicHash`]). [`ObjectDemux::Active`] needs ids with a slot, and means the default here.
+    #[must_use]
+    pub fn user_id_demux(mut self, strategy: ObjectDemux) -> Self {
+        self.server_mut().demux.user_ids = match strategy {
+            ObjectDemux::Active => ObjectDemux::DynamicHash,
+            strategy => strategy,
+        };
+        self
+    }
+
+    /// The lookup of operations, in adapters without an [`OperationDemux`] policy (default:
+    /// [`OperationDemux::PerfectHash`]).
+    #[must_use]
+    pub fn operation_demux(mut self, strategy: OperationDemux) -> Self {
+        self.server_mut().demux.operations = strategy;
         self
     }
 
