@@ -2,6 +2,7 @@
 //! ids and servants (CORBA 3.3 Part 1, 15.3.9.15 to 15.3.9.29). Activation on demand, by a servant activator,
 //! is in `servant_lookup`.
 
+use spandrel_cdr::{Ior, TaggedProfile};
 use spandrel_giop::{IiopProfile, SystemException};
 use spandrel_orb::{Interface, ObjectRef, OperationDemux};
 use spandrel_server::{Servant, ServedAsyncBy, ServedBy, dedicated_addresses, dedicated_hosts};
@@ -238,17 +239,17 @@ impl Poa {
         }
         if let Some(executor) = &self.adapter.executor {
             references = references.with_components(executor.reference_components(id));
-            if let Some(addresses) = executor.endpoint(id).and_then(|number| dedicated_addresses(&self.orb, number)) {
-                references = references.with_addresses(addresses);
-            }
+            let dedicated = executor.endpoint(id).and_then(|number| dedicated_addresses(&self.orb, number));
+            references = references.with_addresses(executor.reference_addresses(&self.orb, dedicated)?);
         }
         Ok(references.make(&self.orb, interface, id, self.adapter.key(id))?)
     }
 
     /// The object id in a reference, if this adapter created the reference.
     fn id_in(&self, reference: &ObjectRef) -> Result<ObjectId, PoaError> {
+        let tagged_profiles = &reference.ior().profiles;
         let profiles =
-            reference.ior().profiles.iter().filter_map(|profile| IiopProfile::decode(profile).ok().flatten());
+            tagged_profiles.iter().filter_map(|tagged| Some((tagged, IiopProfile::decode(tagged).ok().flatten()?)));
         let is_persistent = self.adapter.policies.is_persistent();
         // Adapters of the same name in other servers have equal keys; transient ones differ by their random
         // incarnations.
@@ -258,9 +259,17 @@ impl Poa {
         }
         // References by way of the implementation repository have its addresses, and the name of this server.
         let repository = if is_persistent { self.orb.implementation_repository_prefix() } else { None };
-        let mut ids = profiles.filter_map(|profile| {
+        // A profile without a port may have an address of this ORB in its components, and no host in common with it.
+        let has_own_address = |tagged: &TaggedProfile| {
+            let profile = Ior { type_id: String::new(), profiles: vec![tagged.clone()] };
+            self.adapter.executor.is_some() && self.orb.own_object_key(&profile).is_some()
+        };
+        let mut ids = profiles.filter_map(|(tagged, profile)| {
             let by_name = repository.as_ref().and_then(|prefix| profile.object_key.strip_prefix(&**prefix));
-            let is_here = by_name.is_some() || !is_persistent || here.contains(&(profile.host, profile.port));
+            let is_here = by_name.is_some()
+                || !is_persistent
+                || here.contains(&(profile.host, profile.port))
+                || profile.port == 0 && has_own_address(tagged);
             let key = by_name.unwrap_or(&profile.object_key);
             key.strip_prefix(&*self.adapter.prefix).filter(|_| is_here).map(ObjectId::from)
         });

@@ -1,6 +1,6 @@
 //! The creation of an adapter with its policies as methods.
 
-use spandrel_orb::Policy;
+use spandrel_orb::{Orb, Policy};
 use spandrel_server::Servant;
 use spandrel_sync::Arc;
 
@@ -144,6 +144,12 @@ impl PoaBuilder {
             self.policies.push(policy);
         }
         self
+    }
+
+    /// The ORB of the new adapter.
+    #[must_use]
+    pub fn orb(&self) -> &Orb {
+        self.parent.orb()
     }
 
     /// The names from the root adapter to the new one, as errors have them: `RootPOA/accounts`.

@@ -57,8 +57,8 @@ pub struct PriorityModelPolicy {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ThreadpoolPolicy(pub ThreadpoolId);
 
-/// The protocols of a server's endpoints, the preferred one first (`RTCORBA::ServerProtocolPolicy`). References do not
-/// carry it.
+/// The protocols of an adapter's references, the preferred one first (`RTCORBA::ServerProtocolPolicy`). Their properties are
+/// those of the sockets that the endpoints of its lanes accept. References do not carry it as a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerProtocolPolicy(Vec<Protocol>);
 

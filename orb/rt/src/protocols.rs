@@ -1,11 +1,11 @@
 //! Protocols and their properties, of which protocol policies consist (`RTCORBA::ProtocolProperties`).
 //!
 //! The properties of UNIX-domain sockets and shared memory are TAO's extension. [`RtClient`](crate::RtClient) applies them
-//! to the sockets of calls.
+//! to the sockets of calls, and the endpoints of lanes to those that they accept.
 
 use spandrel_cdr::{CdrError, Decoder, Encoder};
 use spandrel_giop::{CompletionStatus, SystemException};
-use spandrel_orb::transport::{KeepAlive, SocketSettings};
+use spandrel_orb::transport::{KeepAlive, SocketSettings, cost};
 
 /// A protocol in a policy (`RTCORBA::Protocol`). The properties of GIOP itself have no attributes, so they have no type.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,7 +129,8 @@ impl Protocol {
         let (send, recv) = match &self.transport {
             None => return of_orb,
             Some(TransportProperties::Tcp(tcp)) => {
-                of_orb.tuning.get_or_insert_default().coalesces = !tcp.no_delay;
+                let tuning = of_orb.tuning.get_or_insert_default();
+                (tuning.coalesces, tuning.bypasses_routes) = (!tcp.no_delay, tcp.dont_route);
                 of_orb.keep_alive = match (tcp.keep_alive, of_orb.keep_alive) {
                     (false, _) => KeepAlive::Off,
                     (true, KeepAlive::Off) => KeepAlive::System,
@@ -146,6 +147,30 @@ impl Protocol {
         of_orb.recv_queue = size(recv).or(of_orb.recv_queue);
         of_orb
     }
+}
+
+/// The schemes that each profile of a reference offers, in the order of a server's protocols. Clients try the cheapest
+/// address of a profile first, so a profile has protocols of rising costs. Datagrams, which serve one-ways alone, are in all
+/// profiles.
+pub(crate) fn schemes_of_profiles(protocols: &[Protocol]) -> Vec<Vec<&'static str>> {
+    let mut profiles: Vec<Vec<&'static str>> = Vec::new();
+    let mut last = None;
+    for protocol in protocols.iter().filter(|protocol| protocol.protocol_type != DATAGRAMS) {
+        let cost = match protocol.protocol_type {
+            SHARED_MEMORY => cost::SHARED_MEMORY,
+            UNIX_DOMAIN => cost::SAME_HOST,
+            _ => cost::NETWORK,
+        };
+        match profiles.last_mut().filter(|_| last < Some(cost)) {
+            Some(profile) => profile.extend(protocol.schemes()),
+            None => profiles.push(protocol.schemes().to_vec()),
+        }
+        last = Some(cost);
+    }
+    if let Some(datagrams) = protocols.iter().find(|protocol| protocol.protocol_type == DATAGRAMS) {
+        profiles.iter_mut().for_each(|profile| profile.extend(datagrams.schemes()));
+    }
+    profiles
 }
 
 /// The properties of one transport.

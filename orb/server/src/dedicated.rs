@@ -10,7 +10,7 @@
 //! opens it. An object of an adapter without an executor is not called there: its servant would run in the thread that
 //! reads.
 
-use std::any::Any;
+use std::{any::Any, fmt};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{BidirectionalPolicy, Concurrency, Endpoint, Located, Orb, internal::ServerSettings};
@@ -18,7 +18,7 @@ use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicBool, Ordering},
 };
-use spandrel_transport::PublishedAddresses;
+use spandrel_transport::{PublishedAddresses, SocketSettings};
 
 use crate::{EndpointNumber, Entry, ObjectAdapter, Placed, Resolution, listener::Server};
 
@@ -29,6 +29,19 @@ struct DedicatedEndpoint {
     server: Arc<Server>,
     objects: Arc<DedicatedObjects>,
     published: PublishedAddresses,
+}
+
+/// The settings of the sockets that a dedicated endpoint accepts, from the scheme of their addresses, such as `iiop`,
+/// and those with which the endpoint was opened; `None` for the latter. Called for each connection.
+#[derive(Clone)]
+pub struct AcceptedSockets(pub Arc<ChooseSockets>);
+
+type ChooseSockets = dyn Fn(&str, SocketSettings) -> Option<SocketSettings> + Send + Sync;
+
+impl fmt::Debug for AcceptedSockets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AcceptedSockets")
+    }
 }
 
 /// The dedicated endpoints of an ORB.
@@ -51,7 +64,7 @@ impl DedicatedEndpoints {
         &self,
         orb: &Orb,
         number: EndpointNumber,
-        endpoint: Endpoint,
+        (endpoint, sockets): (Endpoint, AcceptedSockets),
         of_orb: &Arc<Server>,
         cannot_listen: impl FnOnce(&[Endpoint], std::io::Error) -> SystemException,
     ) -> Result<PublishedAddresses, SystemException> {
@@ -72,7 +85,7 @@ impl DedicatedEndpoints {
         if list.open.iter().any(|open| open.number == number) {
             return Err(bad_order("a dedicated endpoint of this number is open"));
         }
-        let server = Arc::new(Server::new(settings, Arc::<DedicatedObjects>::clone(&objects)));
+        let server = Arc::new(Server::new(settings, Arc::<DedicatedObjects>::clone(&objects), Some(sockets)));
         let endpoints = &server.resources().settings.endpoints;
         let published = server.listen(orb, endpoints).map_err(|error| cannot_listen(endpoints, error))?;
         list.open.push(DedicatedEndpoint { number, server, objects, published: published.clone() });

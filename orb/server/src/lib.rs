@@ -82,6 +82,7 @@ mod worker_counts;
 
 pub(crate) use connection::ServerConnection;
 pub use current::{current_peer_address, with_current_stream};
+pub use dedicated::AcceptedSockets;
 pub use install::install_adapter;
 pub use long_wait::{LongWaitWatch, WaitingRequests};
 pub use request_server::{dedicated_addresses, dedicated_hosts, open_dedicated_endpoint};

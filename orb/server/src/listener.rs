@@ -26,6 +26,7 @@ use crate::{
     admission::{AdmissionControl, Admitted, Refusal},
     connection::{ClosePhase, ConnectionOwner, ServiceStrategy, pooled},
     datagrams::Datagrams,
+    dedicated::AcceptedSockets,
     resources::ServerResources,
     threads::ServerThreads,
 };
@@ -83,11 +84,17 @@ pub(crate) struct Server {
     /// The number of connections with a thread of their own.
     threaded: AtomicUsize,
     closing: AtomicBool,
+    /// The settings of accepted sockets, if they are not those of the endpoints.
+    sockets: Option<AcceptedSockets>,
 }
 
 impl Server {
     /// Creates the server of an ORB, and its resources.
-    pub(crate) fn new(settings: ServerSettings, adapter: Arc<dyn ObjectAdapter>) -> Self {
+    pub(crate) fn new(
+        settings: ServerSettings,
+        adapter: Arc<dyn ObjectAdapter>,
+        sockets: Option<AcceptedSockets>,
+    ) -> Self {
         let threads = Arc::new(ServerThreads::new(settings.thread_limit()));
         let log_limit: Arc<LogLimit> = Arc::default();
         let listeners = Mutex::new(Listeners { handlers: Vec::new(), are_held: settings.accepts_later });
@@ -101,6 +108,7 @@ impl Server {
             admission: AdmissionControl::default(),
             threaded: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
+            sockets,
         }
     }
 
@@ -127,6 +135,7 @@ impl Server {
         for listener in opened {
             let addresses = listener.published().addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
             let (at, names) = (listener.bound().clone(), addresses.join(" "));
+            let scheme = at.scheme().to_owned();
             let (source, mut addresses) = listener.into_parts();
             if matches!(source, ListenerSource::Nothing) {
                 tracing::info!(published = names, "no port is open: servers call over the connections of this ORB");
@@ -139,6 +148,11 @@ impl Server {
                     let (server, orb) = (Arc::clone(self), orb.clone());
                     let admit = move |_: &Context<'_>, pending: PendingConnection, _| {
                         let (transport, from) = pending()?;
+                        if let Some(sockets) = &server.sockets
+                            && let Some(settings) = sockets.0(from.scheme(), server.resources.settings.sockets)
+                        {
+                            settings.apply(&*transport)?;
+                        }
                         server.admit(transport, &from, &orb)
                     };
                     let handler = AcceptLoop::new(AnyAcceptor(acceptor), admit);
@@ -155,7 +169,7 @@ impl Server {
                 }
                 ListenerSource::Nothing => {}
             }
-            published.add(addresses);
+            published.add(&scheme, addresses);
         }
         if published.hosts.is_empty() {
             // A profile has a host. Port 0, also used by omniORB, means that the server is not reached there.

@@ -21,7 +21,7 @@ use crate::{
     callbacks::Callbacks,
     collocated::{self, CollocatedCalls},
     connection::ServerConnection,
-    dedicated::DedicatedEndpoints,
+    dedicated::{AcceptedSockets, DedicatedEndpoints},
     listener::Server,
     resources::{ServerResources, ServingOrb},
 };
@@ -43,7 +43,7 @@ pub(crate) struct RequestServer {
 impl RequestServer {
     /// Creates the server side of an ORB with these settings.
     pub(crate) fn new(settings: ServerSettings, adapter: Arc<dyn ObjectAdapter>) -> Self {
-        let server = Arc::new(Server::new(settings, adapter));
+        let server = Arc::new(Server::new(settings, adapter, None));
         let resources = Arc::clone(server.resources());
         let collocated_calls = CollocatedCalls::default();
         Self {
@@ -77,9 +77,10 @@ impl RequestServer {
         orb: &Orb,
         number: EndpointNumber,
         endpoint: &Endpoint,
+        sockets: AcceptedSockets,
     ) -> Result<PublishedAddresses, SystemException> {
         let endpoint = self.publishing(endpoint);
-        let opened = self.dedicated.open(orb, number, endpoint, &self.server, cannot_listen)?;
+        let opened = self.dedicated.open(orb, number, (endpoint, sockets), &self.server, cannot_listen)?;
         // References with these addresses are the ORB's own. It publishes its hosts and components in no others.
         if let Some(published) = &mut *self.published.lock() {
             published.addresses.extend_from_slice(&opened.addresses);
@@ -227,7 +228,7 @@ impl ServerSide for RequestServer {
     }
 }
 
-/// Opens a dedicated endpoint of an ORB. The ORB itself begins to listen before, if it has not done so.
+/// Opens a dedicated endpoint of an ORB, whose accepted connections have the given sockets. The ORB itself begins to listen before, if it has not done so.
 ///
 /// # Errors
 /// BAD_INV_ORDER if an endpoint has the number already, after shutdown, or without an object adapter; INITIALIZE if the
@@ -236,10 +237,11 @@ pub fn open_dedicated_endpoint(
     orb: &Orb,
     number: EndpointNumber,
     endpoint: &Endpoint,
+    sockets: AcceptedSockets,
 ) -> Result<PublishedAddresses, SystemException> {
     orb.published()?;
     let server_side = RequestServer::of(orb).unwrap_or_else(|| unreachable!("the ORB listens"));
-    server_side.open_dedicated(orb, number, endpoint)
+    server_side.open_dedicated(orb, number, endpoint, sockets)
 }
 
 /// The addresses for references of a dedicated endpoint; `None` if it is not open.

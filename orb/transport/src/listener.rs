@@ -9,7 +9,11 @@ use spandrel_cdr::TaggedComponent;
 use spandrel_ipc::{Accept, Family, Pollable, inet};
 use spandrel_sync::Arc;
 
-use crate::{address::Address, rules::is_own_host, transport::ReactorTransport};
+use crate::{
+    address::{Address, IIOP},
+    rules::is_own_host,
+    transport::ReactorTransport,
+};
 
 /// An accepted connection before its set-up: a function that returns its transport and the address of the
 /// client.
@@ -51,6 +55,8 @@ pub struct PublishedAddresses {
     /// The listening addresses, as the system names them. An open port is reached by other addresses than the
     /// published ones.
     pub bound: Vec<Address>,
+    /// The scheme of each open endpoint, and the number of its `components`, in the order of these.
+    pub schemes: Vec<(String, usize)>,
 }
 
 /// An open endpoint. Dropping it closes it.
@@ -106,8 +112,9 @@ impl Listener {
 }
 
 impl PublishedAddresses {
-    /// Adds the published addresses of another endpoint.
-    pub fn add(&mut self, other: Self) {
+    /// Adds the published addresses of an endpoint of this scheme.
+    pub fn add(&mut self, scheme: &str, other: Self) {
+        self.schemes.push((scheme.to_owned(), other.components.len()));
         for (host, port) in other.hosts {
             let known = self.hosts.iter_mut().find(|(known, at)| *known == host && (*at == 0 || port == 0));
             match known {
@@ -118,6 +125,50 @@ impl PublishedAddresses {
         self.components.extend(other.components);
         self.addresses.extend(other.addresses);
         self.bound.extend(other.bound);
+    }
+
+    /// Whether an endpoint of one of these schemes is open.
+    #[must_use]
+    pub fn has_scheme(&self, schemes: &[&str]) -> bool {
+        self.schemes.iter().any(|(scheme, _)| schemes.contains(&&**scheme))
+    }
+
+    /// The part for a profile that offers these schemes alone; `None` if no endpoint has one of them. Without one that
+    /// publishes hosts, the port of the profile is 0.
+    #[must_use]
+    pub fn offering(&self, schemes: &[&str]) -> Option<Self> {
+        if !self.has_scheme(schemes) {
+            return None;
+        }
+        let mut components = self.components.iter();
+        let mut offered = Vec::new();
+        for (scheme, count) in &self.schemes {
+            let of_endpoint = components.by_ref().take(*count);
+            if schemes.contains(&&**scheme) {
+                offered.extend(of_endpoint.cloned());
+            } else {
+                of_endpoint.for_each(drop);
+            }
+        }
+        let is_offered = |address: &&Address| schemes.contains(&address.scheme());
+        let addresses: Vec<Address> = self.addresses.iter().filter(is_offered).cloned().collect();
+        let mut hosts = Vec::new();
+        for (host, port) in &self.hosts {
+            // Port 0: the address is in a component.
+            let is_host = |address: &Address| address.host_and_port().is_some_and(|(other, _)| other == host);
+            let is_plain = |address: &Address| *address == Address::at_port(IIOP, host, *port);
+            if *port != 0 && addresses.iter().any(is_plain) {
+                hosts.push((host.clone(), *port));
+            } else if addresses.iter().any(is_host) {
+                hosts.push((host.clone(), 0));
+            }
+        }
+        if hosts.is_empty() {
+            hosts.extend(self.hosts.first().map(|(host, _)| (host.clone(), 0)));
+        }
+        let bound = self.bound.iter().filter(is_offered).cloned().collect();
+        let schemes = self.schemes.iter().filter(|(scheme, _)| schemes.contains(&&**scheme)).cloned().collect();
+        Some(Self { hosts, components: offered, addresses, bound, schemes })
     }
 
     /// Whether a connection to this address reaches one of these endpoints: a published address, or any other of an

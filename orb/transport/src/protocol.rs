@@ -2,9 +2,10 @@
 //!
 //! A [`Protocol`] is the client's side and a [`ServerProtocol`] the server's. A type may be both.
 
-use std::{fmt, io, time::Duration};
+use std::{any::Any, fmt, io, time::Duration};
 
 use spandrel_giop::IiopProfile;
+use spandrel_ipc::{inet, unix};
 use spandrel_sync::Arc;
 
 use crate::socket_tuning::SocketTuning;
@@ -140,4 +141,25 @@ pub struct SocketSettings {
     pub keep_alive: KeepAlive,
     /// Further options of TCP sockets.
     pub tuning: Option<SocketTuning>,
+}
+
+impl SocketSettings {
+    /// Configures the socket of an accepted connection anew: of TCP, or a UNIX-domain socket. Others stay as they are.
+    ///
+    /// # Errors
+    /// The errors of the system.
+    pub fn apply(&self, transport: &dyn ReactorTransport) -> io::Result<()> {
+        let any: &dyn Any = transport;
+        if let Some(stream) = any.downcast_ref::<inet::Stream>() {
+            self.send_queue.map_or(Ok(()), |octets| stream.set_send_queue(octets))?;
+            self.recv_queue.map_or(Ok(()), |octets| stream.set_recv_queue(octets))?;
+            self.keep_alive.apply(stream)?;
+            stream.set_no_delay(true)?;
+            self.tuning.map_or(Ok(()), |tuning| tuning.apply(stream))?;
+        } else if let Some(stream) = any.downcast_ref::<unix::Stream>() {
+            self.send_queue.map_or(Ok(()), |octets| stream.set_send_queue(octets))?;
+            self.recv_queue.map_or(Ok(()), |octets| stream.set_recv_queue(octets))?;
+        }
+        Ok(())
+    }
 }

@@ -135,6 +135,12 @@ impl<T: ?Sized> Protocols<T> {
         }
     }
 
+    /// Whether the order of protocols is the user's, and not that of their costs.
+    #[must_use]
+    pub fn has_preferences(&self) -> bool {
+        self.selection.as_ref().is_some_and(|selection| selection.has_preferences())
+    }
+
     /// Offers an option to each protocol until one accepts it. Returns false if none does.
     ///
     /// # Errors

@@ -22,6 +22,9 @@ pub trait AddressSelection: fmt::Debug + Send + Sync {
     /// Whether the protocol with this scheme is used at all.
     fn uses(&self, scheme: &str) -> bool;
 
+    /// Whether the ranks of addresses have another order than their costs.
+    fn has_preferences(&self) -> bool;
+
     /// The rank of an address among those of the same server, the lowest first; `None` if it is not
     /// permitted. `cost` comes from its protocol.
     fn rank(&self, address: &Address, cost: u32) -> Option<u64>;
@@ -39,6 +42,10 @@ pub struct TransportSelection {
 impl AddressSelection for TransportSelection {
     fn uses(&self, scheme: &str) -> bool {
         self.schemes.as_ref().is_none_or(|schemes| schemes.iter().any(|used| used == scheme))
+    }
+
+    fn has_preferences(&self) -> bool {
+        self.schemes.is_some() || !self.rules.0.is_empty()
     }
 
     fn rank(&self, address: &Address, cost: u32) -> Option<u64> {

@@ -18,13 +18,22 @@ pub struct SocketTuning {
     pub priority: Option<u32>,
     /// The time for which a read polls the network card before it sleeps (`SO_BUSY_POLL`).
     pub busy_poll: Option<Duration>,
+    /// Whether packets bypass the routing tables (`SO_DONTROUTE`): peers are in connected networks alone.
+    pub bypasses_routes: bool,
     apply: fn(&Self, &inet::Stream) -> io::Result<()>,
 }
 
 impl Default for SocketTuning {
     /// The system's own settings.
     fn default() -> Self {
-        Self { coalesces: false, traffic_class: None, priority: None, busy_poll: None, apply: Self::set }
+        Self {
+            coalesces: false,
+            traffic_class: None,
+            priority: None,
+            busy_poll: None,
+            bypasses_routes: false,
+            apply: Self::set,
+        }
     }
 }
 
@@ -62,6 +71,9 @@ impl SocketTuning {
         if let Some(time) = self.busy_poll {
             set("SO_BUSY_POLL", stream.set_busy_poll(time))?;
         }
+        if self.bypasses_routes {
+            stream.set_dont_route(true)?;
+        }
         Ok(())
     }
 
@@ -86,10 +98,14 @@ mod tests {
             (stream.no_delay().unwrap(), stream.tos().unwrap(), stream.priority().unwrap(), stream.busy_poll().unwrap())
         };
         assert_eq!(options(&plain), (true, 0, 0, Duration::ZERO));
+        assert!(!plain.dont_route().unwrap());
         let tuning =
             SocketTuning { priority: Some(5), busy_poll: Some(Duration::from_micros(50)), ..Default::default() };
-        settings.tuning = Some(SocketTuning { coalesces: true, traffic_class: Some(0xb8), ..tuning });
-        let tuned = options(&connect_inet(&address, None, &settings).unwrap());
+        settings.tuning =
+            Some(SocketTuning { coalesces: true, traffic_class: Some(0xb8), bypasses_routes: true, ..tuning });
+        let stream = connect_inet(&address, None, &settings).unwrap();
+        assert!(stream.dont_route().unwrap());
+        let tuned = options(&stream);
         // SO_BUSY_POLL needs CAP_NET_ADMIN.
         assert!([Duration::ZERO, Duration::from_micros(50)].contains(&tuned.3), "{tuned:?}");
         assert_eq!((tuned.0, tuned.1, tuned.2), (false, 0xb8, 5));

@@ -6,6 +6,11 @@ use std::time::Duration;
 use socket2::TcpKeepalive;
 
 use super::{Stream, ip};
+#[cfg(target_os = "linux")]
+use crate::{
+    Pollable,
+    sys::dgram::{flag_option, names, set_option},
+};
 
 /// Timing of the probes to an idle peer, for [`Stream::set_keep_alive_probes`]. A value of `None` stays
 /// unchanged.
@@ -349,5 +354,20 @@ impl Stream {
     /// Any error of the operating system.
     pub fn busy_poll(&self) -> io::Result<Duration> {
         self.socket().busy_poll().map(|micros| Duration::from_micros(micros.into()))
+    }
+    /// Whether packets bypass the routing tables, and reach hosts of connected networks alone (`SO_DONTROUTE`).
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    pub fn set_dont_route(&self, on: bool) -> io::Result<()> {
+        set_option(self.handle(), names::SOL_SOCKET, names::SO_DONTROUTE, &i32::from(on).to_ne_bytes())
+    }
+
+    /// See [`set_dont_route`](Self::set_dont_route).
+    ///
+    /// # Errors
+    /// Any error of the operating system.
+    pub fn dont_route(&self) -> io::Result<bool> {
+        flag_option(self.handle(), names::SOL_SOCKET, names::SO_DONTROUTE)
     }
 }

@@ -2,7 +2,7 @@
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::{
-    Scratch, join_source_v6, leave_source_v6, names, recv_many, recv_with_control, send_many, set_option,
+    Scratch, flag_option, join_source_v6, leave_source_v6, names, recv_many, recv_with_control, send_many, set_option,
 };
 #[cfg(windows)]
 pub(crate) use windows::recv_from;
@@ -44,7 +44,8 @@ mod linux {
     /// The system's numbers of options and control messages.
     pub(crate) mod names {
         pub(crate) use libc::{
-            IP_PKTINFO, IPPROTO_IP, IPPROTO_IPV6, IPV6_PKTINFO, IPV6_RECVPKTINFO, SOL_UDP, UDP_GRO, UDP_SEGMENT,
+            IP_PKTINFO, IPPROTO_IP, IPPROTO_IPV6, IPV6_PKTINFO, IPV6_RECVPKTINFO, SO_DONTROUTE, SOL_SOCKET, SOL_UDP,
+            UDP_GRO, UDP_SEGMENT,
         };
     }
 
@@ -232,6 +233,15 @@ mod linux {
             libc::setsockopt(handle.as_raw_fd(), level, name, value.as_ptr().cast(), value.len() as libc::socklen_t)
         };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// `getsockopt` of an option that is a C `int`: whether it is not zero.
+    pub(crate) fn flag_option(handle: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<bool> {
+        let (mut value, mut len) = (0_i32, size_of::<i32>() as libc::socklen_t);
+        // SAFETY: the kernel writes at most `len` octets to `value`, and the length to `len`; both outlive the call.
+        let result =
+            unsafe { libc::getsockopt(handle.as_raw_fd(), level, name, ptr::from_mut(&mut value).cast(), &mut len) };
+        if result == 0 { Ok(value != 0) } else { Err(io::Error::last_os_error()) }
     }
 
     /// `MCAST_JOIN_SOURCE_GROUP` (RFC 3678, 5.1.2), for IPv6.

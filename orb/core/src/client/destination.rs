@@ -252,7 +252,9 @@ impl Destination {
         self.text.not_encodable(error)
     }
 
-    /// Returns the destinations of a reference: by cost, and within that in the reference's order.
+    /// Returns the destinations of a reference: by cost, and within that in the reference's order. Clients that obey
+    /// policies in references keep the order of the profiles, which is that of the server's preference (ptc/99-05-03, 4.15),
+    /// unless a rule of their own decides.
     ///
     /// # Errors
     /// INV_OBJREF if none of its profiles is IIOP, or one is malformed. TRANSIENT if the rules allow none of
@@ -264,7 +266,7 @@ impl Destination {
         peers: &PeerTable,
     ) -> Result<Vec<Self>, SystemException> {
         let mut refused = None;
-        let mut found: Vec<(u64, Self)> = Vec::new();
+        let mut found: Vec<((usize, u64), Self)> = Vec::new();
         let mut is_forbidden = false;
         for (index, tagged) in ior.profiles.iter().enumerate() {
             let unusable = |error: GiopError| describe_unusable(ior).with_source(error);
@@ -287,6 +289,9 @@ impl Destination {
                 let destination = Self::new(&profile, target(), (address, protocol), text.clone(), settings, peers)
                     .map_err(unusable)?;
                 // Several profiles may name one address, such as a socket of this host.
+                let by_profile =
+                    if settings.read_policies.is_some() && !peers.protocols().has_preferences() { index } else { 0 };
+                let rank = (by_profile, rank);
                 if !found.iter().any(|(_, known)| known.is_same(&destination)) {
                     found.insert(found.partition_point(|(known, _)| *known <= rank), (rank, destination));
                 }

@@ -28,15 +28,16 @@ pub struct References {
     operations: Option<&'static Operations>,
     /// Those of one object, from the executor of its adapter.
     components: Vec<TaggedComponent>,
-    /// The addresses of one object, if they are not those of the ORB.
-    addresses: Option<PublishedAddresses>,
+    /// The addresses of one object, if they are not those of the ORB, in their order.
+    addresses: Vec<PublishedAddresses>,
 }
 
 impl References {
-    /// Gives the references these addresses of the ORB's server, in place of the published ones.
+    /// Gives the references these addresses of the ORB's server, in place of the published ones. The profiles of each entry
+    /// come before those of the next one.
     #[must_use]
-    pub fn with_addresses(mut self, addresses: PublishedAddresses) -> Self {
-        self.addresses = Some(addresses);
+    pub fn with_addresses(mut self, addresses: Vec<PublishedAddresses>) -> Self {
+        self.addresses = addresses;
         self
     }
 
@@ -79,10 +80,8 @@ impl References {
         let offered = self.operations.and_then(operation_index::component);
         let components: Vec<_> = offered.into_iter().chain(self.components.iter().cloned()).collect();
         match &self.custom {
-            Some(custom) => {
-                custom.make_reference(orb, type_id, object_id, object_key, self.addresses.as_ref(), components)
-            }
-            None => orb.make_reference_with(type_id, object_key, self.addresses.as_ref(), &components),
+            Some(custom) => custom.make_reference(orb, type_id, object_id, object_key, &self.addresses, components),
+            None => orb.make_reference_with(type_id, object_key, &self.addresses, &components),
         }
     }
 }
@@ -104,7 +103,7 @@ impl ReferenceCustomization {
         type_id: &str,
         object_id: &[u8],
         object_key: Vec<u8>,
-        at: Option<&PublishedAddresses>,
+        at: &[PublishedAddresses],
         mut all: Vec<TaggedComponent>,
     ) -> Result<ObjectRef, SystemException> {
         let IorInfoState { template, components, factory } = &*self.0;

@@ -212,7 +212,7 @@ impl Orb {
     }
 
     /// A reference to an object of this ORB's server, with these components in each profile: by the addresses of the
-    /// ORB, or by others that its server has (`at`). Begins to listen at first use.
+    /// ORB, or by others that its server has, if there are some (`at`). Begins to listen at first use.
     ///
     /// # Errors
     /// As [`Orb::listen`].
@@ -220,23 +220,25 @@ impl Orb {
         &self,
         type_id: &str,
         object_key: Vec<u8>,
-        at: Option<&PublishedAddresses>,
+        at: &[PublishedAddresses],
         added: &[TaggedComponent],
     ) -> Result<ObjectRef, SystemException> {
         let mut profiles = Vec::new();
         let own = [Component::OrbType(ids::ORB_TYPE).encode()?, self.settings().code_sets.component().encode()?];
         let of_orb = self.published()?;
-        let PublishedAddresses { hosts, components: offered, .. } = at.cloned().unwrap_or(of_orb);
         let version = self.settings().wire.version;
-        let components = [&own, &offered[..], added].concat();
-        let alternates = if version >= GiopVersion::V1_2 { alternates(&hosts)? } else { Vec::new() };
-        for (host, port) in hosts {
-            let mut components = components.clone();
-            if profiles.is_empty() {
-                components.extend_from_slice(&alternates);
+        for PublishedAddresses { hosts, components: offered, .. } in
+            if at.is_empty() { std::slice::from_ref(&of_orb) } else { at }
+        {
+            let components = [&own, &offered[..], added].concat();
+            let mut alternates = if version >= GiopVersion::V1_2 { alternates(hosts)? } else { Vec::new() };
+            for (host, port) in hosts {
+                let mut components = components.clone();
+                components.append(&mut alternates);
+                let (host, port) = (host.clone(), *port);
+                let profile = IiopProfile { version, host, port, object_key: object_key.clone(), components };
+                profiles.push(profile.encode()?);
             }
-            let profile = IiopProfile { version, host, port, object_key: object_key.clone(), components };
-            profiles.push(profile.encode()?);
         }
         Ok(ObjectRef::new(self.clone(), Ior { type_id: type_id.to_owned(), profiles }))
     }
@@ -275,7 +277,7 @@ impl Orb {
     /// A reference that cannot be encoded.
     pub fn own_reference(&self, ior: &Ior) -> Result<Option<ObjectRef>, SystemException> {
         let key = self.own_object_key(ior);
-        key.map(|key| self.make_reference_with(&ior.type_id, key, None, &[])).transpose()
+        key.map(|key| self.make_reference_with(&ior.type_id, key, &[], &[])).transpose()
     }
 
     /// Registers an object as an initial reference of this ORB (8.5.2).

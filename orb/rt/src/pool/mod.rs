@@ -28,10 +28,11 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_server::EndpointNumber;
 use spandrel_sync::time::Instant;
 use spandrel_sync::{
-    Arc, Guarded, Monitor, NativeThreadId, PriorityInheritanceCondition, PriorityInheritanceMutex, Semaphore,
+    Arc, Guarded, Monitor, NativeThreadId, PriorityInheritanceCondition, PriorityInheritanceMutex, RwLock, Semaphore,
     ThreadManager, ThreadOptions, held, thread, thread_local,
 };
 
+use crate::protocols::Protocol;
 use crate::{NativePriority, Priority, Scheduling, current};
 use lanes::{Admission, Entry, Lanes};
 use settings::MAX_LANES;
@@ -103,6 +104,8 @@ struct Shared<J> {
     /// The declared times of requests. A thread of its own watches them.
     execution_times: Option<ExecutionTimes>,
     when_full: WhenFull,
+    /// The protocols whose properties the sockets of its endpoints have.
+    protocols: RwLock<Vec<Protocol>>,
     /// Wakes the threads that wait until a lane has room.
     room: PriorityInheritanceCondition,
     /// Wakes the watching thread.
@@ -136,6 +139,7 @@ impl<J: Job> ThreadPool<J> {
             lifespan: settings.lifespan,
             execution_times: settings.execution_times,
             when_full: settings.when_full,
+            protocols: RwLock::default(),
             room: PriorityInheritanceCondition::new(),
             watch_wake_up: PriorityInheritanceCondition::new(),
         });
@@ -235,6 +239,30 @@ impl<J: Job> ThreadPool<J> {
     pub(crate) fn endpoint_of(&self, priority: Priority) -> Option<EndpointNumber> {
         let lane = self.shared.lanes.lock().lane_of(priority).filter(|_| self.shared.idle_priority.is_none())?;
         Some(EndpointNumber(self.shared.number * MAX_LANES as u64 + lane as u64))
+    }
+
+    /// Gives the sockets that endpoints of its lanes accept from now on the properties of these protocols.
+    ///
+    /// # Errors
+    /// The number of a protocol that has other properties already; none is changed then.
+    pub(crate) fn set_socket_properties(&self, protocols: &[Protocol]) -> Result<(), u32> {
+        let mut set = self.shared.protocols.write();
+        let mut added = Vec::new();
+        for protocol in protocols.iter().filter(|protocol| protocol.transport.is_some()) {
+            match set.iter().find(|other| other.protocol_type == protocol.protocol_type) {
+                Some(other) if other != protocol => return Err(protocol.protocol_type),
+                Some(_) => {}
+                None => added.push(protocol.clone()),
+            }
+        }
+        set.append(&mut added);
+        Ok(())
+    }
+
+    /// The protocol of this scheme, if its sockets have properties.
+    pub(crate) fn socket_properties(&self, scheme: &str) -> Option<Protocol> {
+        let protocols = self.shared.protocols.read();
+        protocols.iter().find(|protocol| protocol.schemes().contains(&scheme)).cloned()
     }
 
     /// Whether a lane has exactly this priority. Pools without lanes have one of each.

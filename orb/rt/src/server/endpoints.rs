@@ -2,8 +2,8 @@
 
 use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_orb::{Endpoint, Orb};
-use spandrel_server::{HandedOverRequest, open_dedicated_endpoint};
-use spandrel_sync::thread;
+use spandrel_server::{AcceptedSockets, HandedOverRequest, open_dedicated_endpoint};
+use spandrel_sync::{Arc, thread};
 
 use crate::policies::ThreadpoolId;
 use crate::{InvalidThreadpool, Priority, RtOrb};
@@ -17,6 +17,9 @@ impl RtOrb<HandedOverRequest> {
     /// of those of the ORB; an adapter's references with CLIENT_PROPAGATED have those of the ORB. Requests at the endpoint
     /// that are not for the lane are refused with INV_POLICY (minor code 1): those of another priority, and all for adapters
     /// without this pool. The endpoint is closed when the ORB is shut down.
+    ///
+    /// Accepted sockets have the properties of the [`ServerProtocolPolicy`](crate::policies::ServerProtocolPolicy) of adapters
+    /// with the pool, also if these are created later.
     ///
     /// ```
     /// use spandrel_orb::{Endpoint, Orb};
@@ -53,11 +56,16 @@ impl RtOrb<HandedOverRequest> {
             .endpoint_of(lane)
             .filter(|_| threads.has_lane(lane))
             .ok_or_else(|| bad_param(format!("the thread pool {pool} has no lane of the priority {lane}")))?;
+        let of_pool = Arc::downgrade(&threads);
+        let sockets = AcceptedSockets(Arc::new(move |scheme: &str, opened| {
+            let protocol = of_pool.upgrade()?.socket_properties(scheme)?;
+            Some(protocol.sockets(opened))
+        }));
         let (scheduling, orb, endpoint) = (self.scheduling().clone(), orb.clone(), endpoint.clone());
         // The thread that reads inherits the native priority of the one that opens the endpoint.
         let open = move || {
             scheduling.apply(lane)?;
-            open_dedicated_endpoint(&orb, number, &endpoint)
+            open_dedicated_endpoint(&orb, number, &endpoint, sockets)
         };
         let no_thread = |error: std::io::Error| {
             SystemException::no_resources(0, CompletionStatus::No)

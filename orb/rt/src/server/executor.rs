@@ -5,6 +5,8 @@ use std::fmt;
 
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use spandrel_orb::Orb;
+use spandrel_orb::transport::PublishedAddresses;
 use spandrel_server::{
     EndpointNumber, HandedOverRequest, Placement, RequestExecutor, RequestMemory, RequestToPlace, Servant,
 };
@@ -29,6 +31,8 @@ pub(super) struct LaneExecutor {
     bands: Option<PriorityBandedConnectionPolicy>,
     /// The protocols by which clients connect, which references carry.
     protocols: Option<ClientProtocolPolicy>,
+    /// The schemes that each profile of a reference offers; `None` for all of them in each.
+    profiles: Option<Vec<Vec<&'static str>>>,
     /// Memory of requests, as many as its pool may have at once, up to [`RESERVED_REQUESTS`].
     memory: Arc<RequestMemory>,
     /// The pool belongs to the program: an adapter does not keep it.
@@ -64,13 +68,15 @@ impl LaneExecutor {
         model: Option<PriorityModelPolicy>,
         bands: Option<PriorityBandedConnectionPolicy>,
         protocols: Option<ClientProtocolPolicy>,
+        profiles: Option<Vec<Vec<&'static str>>>,
         pool: &Arc<ThreadPool<HandedOverRequest>>,
         transform: TransformSlot,
     ) -> Self {
         let idle_priority = pool.idle_priority().unwrap_or(Priority::MIN);
         let memory = RequestMemory::reserve(pool.max_requests().min(RESERVED_REQUESTS));
         let (pool, declared) = (Arc::downgrade(pool), RwLock::default());
-        Self { adapter: adapter.into(), model, bands, protocols, memory, pool, idle_priority, transform, declared }
+        let adapter = adapter.into();
+        Self { adapter, model, bands, protocols, profiles, memory, pool, idle_priority, transform, declared }
     }
 
     pub(super) fn model(&self) -> Option<PriorityModelPolicy> {
@@ -276,6 +282,26 @@ impl RequestExecutor for LaneExecutor {
         let policy = self.model.filter(|policy| policy.model == PriorityModel::ServerDeclared)?;
         let priority = self.inbound(self.declared_priority(object_id, policy), object_id).ok()?;
         self.pool.upgrade()?.endpoint_of(priority)
+    }
+
+    fn reference_addresses(
+        &self,
+        orb: &Orb,
+        dedicated: Option<PublishedAddresses>,
+    ) -> Result<Vec<PublishedAddresses>, SystemException> {
+        let Some(profiles) = &self.profiles else { return Ok(dedicated.into_iter().collect()) };
+        let offering = |published: &PublishedAddresses| -> Vec<PublishedAddresses> {
+            let is_called = |offered: &PublishedAddresses| offered.schemes.iter().any(|(scheme, _)| scheme != "diop");
+            profiles.iter().filter_map(|schemes| published.offering(schemes)).filter(is_called).collect()
+        };
+        let offered = dedicated.as_ref().map(offering).unwrap_or_default();
+        let offered = if offered.is_empty() { offering(&orb.published()?) } else { offered };
+        if offered.is_empty() {
+            return Err(SystemException::inv_policy(minor::POLICY_CONFLICT, CompletionStatus::No).with_detail(
+                "neither the lane of the object nor the ORB listens by a protocol of the adapter's server protocol policy",
+            ));
+        }
+        Ok(offered)
     }
 
     fn reference_components(&self, object_id: &[u8]) -> Vec<TaggedComponent> {

@@ -3,18 +3,21 @@
 use std::any::Any;
 
 use spandrel_giop::SystemException;
-use spandrel_orb::{ObjectRef, Policy};
+use spandrel_orb::{ObjectRef, Orb, Policy};
 use spandrel_poa::{
     ExecutorPolicy, ImplicitActivationPolicy, ObjectId, Poa, PoaBuilder, PoaError, PoaManager, Servant, ThreadPolicy,
 };
+use spandrel_server::{HandedOverRequest, dedicated_addresses};
 use spandrel_sync::Arc;
 
 use super::RtServerOrb;
 use super::executor::{Declaration, LaneExecutor};
-use crate::Priority;
 use crate::policies::{
-    ClientProtocolPolicy, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy, ThreadpoolPolicy,
+    ClientProtocolPolicy, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy, ServerProtocolPolicy,
+    ThreadpoolPolicy,
 };
+use crate::protocols::{self, Protocol};
+use crate::{Priority, ThreadPool};
 
 /// Operations of adapters with priorities (`RTPortableServer::POA`). Those with a priority require SERVER_DECLARED, and
 /// an adapter without implicit activation: otherwise they raise `WrongPolicy`.
@@ -58,12 +61,15 @@ use crate::policies::{
 /// ```
 pub trait RtPoa {
     /// Creates a child, as [`Poa::create_poa`] does, that obeys the policies of Real-time CORBA in the list. The threads
-    /// of the pool run its requests; without a [`ThreadpoolPolicy`], those of the ORB's default pool.
+    /// of the pool run its requests; without a [`ThreadpoolPolicy`], those of the ORB's default pool. Policies of the types
+    /// 40 to 42 that the list lacks are those of the ORB's policy manager, if that has them.
     ///
     /// # Errors
     /// As [`Poa::create_poa`]. `InvalidPolicy` also for a pool that does not exist, a pool with lanes without a priority
     /// model, a declared priority that no lane has, priority bands without a priority model, or that lack the declared
-    /// priority or have no lane, and a thread policy other than ORB_CTRL_MODEL.
+    /// priority or have no lane, a thread policy other than ORB_CTRL_MODEL, a [server protocol](ServerProtocolPolicy) by which
+    /// neither the ORB nor a lane listens, and properties of sockets that contradict those of another adapter of the pool.
+    /// INITIALIZE with server protocols, if the ORB cannot listen.
     fn create_rt_poa(
         &self,
         rt_orb: &RtServerOrb,
@@ -119,8 +125,8 @@ pub trait RtPoaBuilder: Sized {
 
 impl RtPoaBuilder for PoaBuilder {
     fn real_time(self, rt_orb: &RtServerOrb, policies: impl IntoIterator<Item = Policy>) -> Result<Self, PoaError> {
-        let policies: Vec<Policy> = policies.into_iter().collect();
-        let executor = executor(rt_orb, &self.full_name(), &policies)?;
+        let policies = with_defaults(self.orb(), policies);
+        let executor = executor(rt_orb, self.orb(), &self.full_name(), &policies)?;
         Ok(policies.into_iter().fold(self, Self::policy).policy(executor))
     }
 }
@@ -133,8 +139,8 @@ impl RtPoa for Poa {
         manager: Option<&PoaManager>,
         policies: impl IntoIterator<Item = Policy>,
     ) -> Result<Poa, PoaError> {
-        let mut policies: Vec<Policy> = policies.into_iter().collect();
-        let executor = executor(rt_orb, &self.child(name).full_name(), &policies)?;
+        let mut policies = with_defaults(self.orb(), policies);
+        let executor = executor(rt_orb, self.orb(), &self.child(name).full_name(), &policies)?;
         policies.push(executor.into());
         self.create_poa(name, manager, policies)
     }
@@ -230,8 +236,20 @@ fn full_name(poa: &Poa) -> String {
     }
 }
 
+/// The policies of a list, and those of the ORB for adapters, of types that the list lacks.
+fn with_defaults(orb: &Orb, policies: impl IntoIterator<Item = Policy>) -> Vec<Policy> {
+    let mut policies: Vec<Policy> = policies.into_iter().collect();
+    let types = [PriorityModelPolicy::POLICY_TYPE, ThreadpoolPolicy::POLICY_TYPE, ServerProtocolPolicy::POLICY_TYPE];
+    for default in orb.policy_manager().policy_overrides(&types) {
+        if !policies.iter().any(|policy| policy.policy_type() == default.policy_type()) {
+            policies.push(default);
+        }
+    }
+    policies
+}
+
 /// The executor of the adapter of this name, from the policies of a list.
-fn executor(rt_orb: &RtServerOrb, name: &str, policies: &[Policy]) -> Result<ExecutorPolicy, PoaError> {
+fn executor(rt_orb: &RtServerOrb, orb: &Orb, name: &str, policies: &[Policy]) -> Result<ExecutorPolicy, PoaError> {
     let list = PolicyList { name, policies };
     let model = list.value::<PriorityModelPolicy>(PriorityModelPolicy::POLICY_TYPE)?;
     let pool = list.value::<ThreadpoolPolicy>(ThreadpoolPolicy::POLICY_TYPE)?;
@@ -278,10 +296,43 @@ fn executor(rt_orb: &RtServerOrb, name: &str, policies: &[Policy]) -> Result<Exe
             return Err(list.invalid(later, earlier, "each band requires a lane whose priority it has"));
         }
     }
+    let profiles = match list.value::<ServerProtocolPolicy>(ServerProtocolPolicy::POLICY_TYPE)? {
+        Some((at, policy)) => {
+            let protocols = policy.protocols();
+            check_server_protocols(orb, &thread_pool, protocols)?.map_err(|reason| list.invalid(at, None, reason))?;
+            Some(protocols::schemes_of_profiles(protocols))
+        }
+        None => None,
+    };
     let (model, bands) = (model.map(|(_, policy)| *policy), bands.map(|(_, bands)| bands.clone()));
     let protocols = protocols.map(|(_, protocols)| protocols.clone());
-    let executor = LaneExecutor::new(name, model, bands, protocols, &thread_pool, rt_orb.transform_slot());
+    let executor = LaneExecutor::new(name, model, bands, protocols, profiles, &thread_pool, rt_orb.transform_slot());
     Ok(ExecutorPolicy(Arc::new(executor)))
+}
+
+/// Checks the server protocols of an adapter, and has the endpoints of its pool obey their properties. The policy is
+/// invalid with a protocol by which neither the ORB nor a lane listens, as one that lacks the administration that it needs
+/// (CORBA 3.3 Part 1, 15.3.9.2). TAO does the same.
+///
+/// # Errors
+/// INITIALIZE if the ORB cannot listen; the reason for which the policy is invalid.
+fn check_server_protocols(
+    orb: &Orb,
+    pool: &ThreadPool<HandedOverRequest>,
+    protocols: &[Protocol],
+) -> Result<Result<(), &'static str>, SystemException> {
+    let mut open = vec![orb.published()?];
+    let endpoints = pool.statistics().into_iter().filter_map(|lane| pool.endpoint_of(lane.priority));
+    open.extend(endpoints.filter_map(|number| dedicated_addresses(orb, number)));
+    let is_open = |protocol: &Protocol| open.iter().any(|published| published.has_scheme(protocol.schemes()));
+    Ok(if !protocols.iter().all(is_open) {
+        Err("neither the ORB nor a lane listens by one of its protocols")
+    } else if protocols.iter().all(|protocol| protocol.protocol_type == protocols::DATAGRAMS) {
+        Err("datagrams serve one-ways alone: another protocol is required beside them")
+    } else {
+        let conflict = "another adapter has given the endpoints of the thread pool other properties";
+        pool.set_socket_properties(protocols).map_err(|_| conflict)
+    })
 }
 
 /// The policies for a new adapter.

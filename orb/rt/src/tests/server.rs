@@ -3,6 +3,8 @@
 mod endpoints;
 #[cfg(target_os = "linux")]
 mod floods;
+#[cfg(target_os = "linux")]
+mod protocols;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

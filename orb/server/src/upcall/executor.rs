@@ -36,7 +36,9 @@ use std::fmt;
 
 use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{ServiceContexts, SystemException};
+use spandrel_orb::Orb;
 use spandrel_sync::{Arc, time::Instant};
+use spandrel_transport::PublishedAddresses;
 
 use super::{request_memory::RequestMemory, servant::Servant};
 
@@ -79,6 +81,20 @@ pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
     fn endpoint(&self, object_id: &[u8]) -> Option<EndpointNumber> {
         _ = object_id;
         None
+    }
+
+    /// The addresses of references, in the order of preference: those of the ORB if there are none. `dedicated`: the
+    /// addresses of the object's [endpoint](Self::endpoint).
+    ///
+    /// # Errors
+    /// The exception with which the creation of a reference is refused.
+    fn reference_addresses(
+        &self,
+        orb: &Orb,
+        dedicated: Option<PublishedAddresses>,
+    ) -> Result<Vec<PublishedAddresses>, SystemException> {
+        _ = orb;
+        Ok(dedicated.into_iter().collect())
     }
 
     /// The components that references to this object carry.
