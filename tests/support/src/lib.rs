@@ -20,6 +20,8 @@ mod omniorb;
 mod output;
 mod port;
 mod process;
+#[cfg(target_os = "linux")]
+pub mod threads;
 mod waiting;
 
 pub use child::{ChildProcess, exit_without};

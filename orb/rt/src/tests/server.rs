@@ -4,6 +4,8 @@ mod endpoints;
 #[cfg(target_os = "linux")]
 mod floods;
 #[cfg(target_os = "linux")]
+mod lookup;
+#[cfg(target_os = "linux")]
 mod protocols;
 
 use std::io::{Read, Write};

@@ -1,5 +1,7 @@
 //! Clients that flood take no other's share of threads, queue, processor time or memory. Counted, and not timed.
 
+use std::path::PathBuf;
+
 use super::*;
 
 /// The octets of a request's argument.
@@ -181,4 +183,129 @@ fn the_earliest_deadline_within_a_priority_is_begun_first() {
     client.replies(4);
     let names: Vec<_> = server.sensor.begun().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["held", "early", "middle", "late", "none"]);
+}
+
+/// A control group (cgroup v2) with this process, and one in it for the threads of each lane.
+struct ControlGroups {
+    parent: PathBuf,
+    before: PathBuf,
+}
+
+impl ControlGroups {
+    /// # Errors
+    /// The reason for which there are none: no such file system, or no right to change it.
+    fn create() -> std::io::Result<Self> {
+        let absent = || std::io::Error::other("no file system of the type cgroup2 is mounted");
+        let mounts = std::fs::read_to_string("/proc/self/mounts")?;
+        let mount =
+            mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find(|fields| fields[2] == "cgroup2");
+        let root = PathBuf::from(mount.ok_or_else(absent)?[1]);
+        let own = std::fs::read_to_string("/proc/self/cgroup")?;
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/")).ok_or_else(absent)?;
+        let before = root.join(own);
+        let parent = before.join(format!("spandrel-rt-{}", std::process::id()));
+        std::fs::create_dir(&parent)?;
+        let groups = Self { parent, before }; // removed if the rest fails
+        for name in ["low", "high"] {
+            std::fs::create_dir(groups.parent.join(name))?;
+            std::fs::write(groups.parent.join(name).join("cgroup.type"), "threaded")?;
+        }
+        std::fs::write(groups.parent.join("cgroup.procs"), std::process::id().to_string())?;
+        Ok(groups)
+    }
+
+    fn take_thread(&self, name: &str, thread: u32) {
+        std::fs::write(self.parent.join(name).join("cgroup.threads"), thread.to_string()).unwrap();
+    }
+
+    /// The processor time of the threads in a group, in user space and in the kernel.
+    fn usage(&self, name: &str) -> Duration {
+        let text = std::fs::read_to_string(self.parent.join(name).join("cpu.stat")).unwrap();
+        let usage = text.lines().find_map(|line| line.strip_prefix("usage_usec ")).unwrap();
+        Duration::from_micros(usage.parse().unwrap())
+    }
+}
+
+impl Drop for ControlGroups {
+    fn drop(&mut self) {
+        let _ = std::fs::write(self.before.join("cgroup.procs"), std::process::id().to_string());
+        for group in [self.parent.join("low"), self.parent.join("high"), self.parent.clone()] {
+            let _ = std::fs::remove_dir(group);
+        }
+    }
+}
+
+#[test]
+fn a_flood_takes_no_processor_time_of_the_threads_of_another_lane_in_cpu_stat() {
+    const CALLS: usize = 40;
+    spandrel_test_support::alone(|| {
+        let groups = match ControlGroups::create() {
+            Ok(groups) => groups,
+            Err(error) => return eprintln!("not shown: no control group can be made: {error}"),
+        };
+        let lanes = PoolSettings::with_lanes(vec![lane(1, 1), lane(100, 1)]);
+        let settings = PoolSettings { buffering: Some((20, 0)), ..lanes };
+        let server = Server::with(settings, PriorityModel::ClientPropagated, 1, Concurrency::default());
+        let worker = Arc::<Worker>::default();
+        server.poa.activate_object_with_id(&"worker".into(), Arc::<Worker>::clone(&worker) as _).unwrap();
+        let object = server.poa.id_to_reference(&"worker".into()).unwrap();
+        // The threads of each lane, and the one that reads its endpoint.
+        let threads = || spandrel_test_support::threads::threads_of(std::process::id());
+        let [mut flood, mut high] =
+            [("low", 1, "rt-lane-0"), ("high", 100, "rt-lane-1")].map(|(group, number, name)| {
+                let before: Vec<u32> = threads().iter().map(|thread| thread.id).collect();
+                let opened = server.rt_orb.listen_for_lane(
+                    &server.orb,
+                    server.pool,
+                    priority(number),
+                    &Endpoint::new("127.0.0.1", 0),
+                );
+                let (host, port) = opened.unwrap().remove(0);
+                let mut client = Client::new(&object, TcpStream::connect((host.as_str(), port)).unwrap());
+                client.send("work", &padded("first"), Some(number));
+                client.replies(1);
+                let own: Vec<_> = threads()
+                    .into_iter()
+                    .filter(|thread| {
+                        thread.name == name || !before.contains(&thread.id) && thread.name == "spandrel-reacto"
+                    })
+                    .collect();
+                assert_eq!(own.len(), 2, "{own:?}");
+                own.iter().for_each(|thread| groups.take_thread(group, thread.id));
+                client
+            });
+        let mut call = || {
+            let before = groups.usage("high");
+            for _ in 0..CALLS {
+                high.send("work", &padded("high"), Some(100));
+                high.replies(1);
+            }
+            groups.usage("high") - before
+        };
+        let alone = call();
+        let before = groups.usage("low");
+        assert!(alone >= WORK * CALLS as u32, "{alone:?}");
+        // The client that floods never waits for a reply.
+        let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let stop = Arc::clone(&is_over);
+        let flooding = in_background(move || {
+            let mut requests = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                send_many(&mut flood, "flood", 40);
+                requests += 40;
+                (0..40).for_each(|_| drop(flood.reply()));
+            }
+            requests
+        });
+        wait_until("the flood is refused", || server.lanes()[0].refused > 0);
+        let beside_the_flood = call();
+        let of_flood = groups.usage("low") - before;
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        let requests = flooding.recv_timeout(LONG).unwrap();
+        println!(
+            "{CALLS} calls: {alone:?} alone, {beside_the_flood:?} beside {requests} others, which took {of_flood:?}"
+        );
+        assert!(beside_the_flood <= alone * 3 / 2, "{beside_the_flood:?} beside a flood, and {alone:?} alone");
+        assert!(of_flood >= WORK * 5, "{of_flood:?}: the flood did run");
+    });
 }
