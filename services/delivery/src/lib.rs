@@ -7,6 +7,7 @@
 //! - [`Delivery`] is the state of the task that serves one peer: one call at a time, with a time limit, pauses after
 //!   failures, and an end. [`Delivery::push_events`] pushes the events of a queue.
 //! - [`Timer`] lets tasks pause without a thread, and [`PullReplies`] answers calls that have waited for an event.
+//! - [`TypedInterface`] describes the interface of typed events, and serves the objects by whose operations they are passed.
 //! - [`DeliveryArgs`] are the options of executables for these bounds.
 //!
 //! Events are of any type; the interfaces of channels, their names and their stores are left to the services.
@@ -22,6 +23,7 @@ mod queue;
 mod schedule;
 mod task;
 mod timer;
+mod typed;
 mod worker;
 
 pub use args::DeliveryArgs;
@@ -34,6 +36,7 @@ pub use queue::{EventQueue, QueueBounds, QueueCounts};
 pub use schedule::{DiscardOrder, Lifetime, QueueOrder};
 pub use task::TaskEnd;
 pub use timer::Timer;
+pub use typed::{CallArguments, TypedInterface, TypedSupplier, call_typed, no_event};
 pub use worker::{
     BatchBounds, Delivery, DeliveryEnd, PeerFailure, PullSupplierPeer, PushConsumerPeer, notify_disconnection,
 };

@@ -16,6 +16,11 @@ pub trait WaitingPull: Debug + Send + Sized + 'static {
     /// Whether the consumer has cancelled the call, or its connection has ended.
     fn is_cancelled(&self) -> bool;
 
+    /// Whether the call takes this event.
+    fn accepts(&self, _event: &Self::Value) -> bool {
+        true
+    }
+
     /// The most events that the call takes.
     fn how_many(&self) -> usize {
         1

@@ -71,9 +71,9 @@ struct QueueState<W: WaitingPull> {
 }
 
 impl<W: WaitingPull> QueueState<W> {
-    /// The next event whose life has not ended.
-    fn pop(&mut self) -> Option<Arc<Event<W::Value>>> {
-        while let Some((event, lifetime)) = self.events.pop() {
+    /// The next event whose life has not ended, of those for which the function is true.
+    fn pop(&mut self, accepts: impl Fn(&W::Value) -> bool) -> Option<Arc<Event<W::Value>>> {
+        while let Some((event, lifetime)) = self.events.pop(|event| accepts(&event.value)) {
             self.octets -= event.octets;
             if lifetime.expires.is_none_or(|end| end > Instant::now()) {
                 return Some(event);
@@ -83,8 +83,8 @@ impl<W: WaitingPull> QueueState<W> {
         None
     }
 
-    fn take(&mut self, how_many: usize) -> Vec<Arc<Event<W::Value>>> {
-        let events: Vec<_> = std::iter::from_fn(|| self.pop()).take(how_many).collect();
+    fn take(&mut self, how_many: usize, accepts: impl Fn(&W::Value) -> bool) -> Vec<Arc<Event<W::Value>>> {
+        let events: Vec<_> = std::iter::from_fn(|| self.pop(&accepts)).take(how_many).collect();
         self.delivered += count(events.len());
         events
     }
@@ -144,10 +144,9 @@ impl<W: WaitingPull> EventQueue<W> {
             if state.is_closed {
                 return None;
             }
-            while let Some(reply) = state.pulls.pop_front() {
-                if reply.is_cancelled() {
-                    continue;
-                }
+            let mut is_next = |pull: &W| pull.is_cancelled() || pull.accepts(&event.value);
+            while let Some(index) = state.pulls.iter().position(&mut is_next) {
+                let Some(reply) = state.pulls.remove(index).filter(|reply| !reply.is_cancelled()) else { continue };
                 state.delivered += 1;
                 return Some((reply, PullEnd::Events(vec![event])));
             }
@@ -173,7 +172,16 @@ impl<W: WaitingPull> EventQueue<W> {
     /// `Disconnected` after the end of the connection.
     pub fn take(&self, how_many: usize) -> Result<Vec<Arc<Event<W::Value>>>, Disconnected> {
         let mut state = self.0.lock();
-        if state.is_closed { Err(Disconnected {}) } else { Ok(state.take(how_many)) }
+        if state.is_closed { Err(Disconnected {}) } else { Ok(state.take(how_many, |_| true)) }
+    }
+
+    /// The next event for which the function is true.
+    ///
+    /// # Errors
+    /// `Disconnected` after the end of the connection.
+    pub fn take_if(&self, accepts: impl Fn(&W::Value) -> bool) -> Result<Option<Arc<Event<W::Value>>>, Disconnected> {
+        let mut state = self.0.lock();
+        if state.is_closed { Err(Disconnected {}) } else { Ok(state.take(1, accepts).pop()) }
     }
 
     /// Lets a `pull` wait, or returns its end: the next events, or a refusal if too many wait.
@@ -182,7 +190,7 @@ impl<W: WaitingPull> EventQueue<W> {
         if state.is_closed {
             return Some((reply, PullEnd::Disconnected));
         }
-        let events = state.take(reply.how_many());
+        let events = state.take(reply.how_many(), |event| reply.accepts(event));
         if !events.is_empty() {
             return Some((reply, PullEnd::Events(events)));
         }
@@ -212,7 +220,7 @@ impl<W: WaitingPull> EventQueue<W> {
     /// Takes the next events to push. They count as queued until [`end_push`](Self::end_push).
     pub(crate) fn begin_push(&self, how_many: usize) -> Vec<Arc<Event<W::Value>>> {
         let mut state = self.0.lock();
-        let events: Vec<_> = std::iter::from_fn(|| state.pop()).take(how_many).collect();
+        let events: Vec<_> = std::iter::from_fn(|| state.pop(|_| true)).take(how_many).collect();
         state.pushed.clone_from(&events);
         events
     }

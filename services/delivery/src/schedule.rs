@@ -105,9 +105,10 @@ impl<T> Schedule<T> {
         self.entries.first_key_value().map(|(_, (value, _))| value)
     }
 
-    /// Removes the entry that is delivered next; its life may have ended.
-    pub(crate) fn pop(&mut self) -> Option<(T, Lifetime)> {
-        let ((_, number), entry) = self.entries.pop_first()?;
+    /// Removes the entry that is delivered next, of those for which the function is true; its life may have ended.
+    pub(crate) fn pop(&mut self, accepts: impl Fn(&T) -> bool) -> Option<(T, Lifetime)> {
+        let key = self.entries.iter().find(|(_, (value, _))| accepts(value)).map(|(key, _)| *key)?;
+        let ((_, number), entry) = self.entries.remove_entry(&key)?;
         if self.is_indexed() {
             self.discards.remove(&self.discard_key(number, entry.1));
         }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use spandrel::cdr::to_octets;
-use spandrel::dynamic::InterfaceDescription;
 use spandrel::net::sync::{Arc, RwLock};
 use spandrel::poa::ObjectId;
 use spandrel::server::Servant;
@@ -13,7 +12,7 @@ use spandrel::{CompletionStatus, ObjectRef, SystemException};
 use spandrel_daemon::require_at_most;
 use spandrel_delivery::{
     Connection, ConnectionCell, DiscardOrder, Event, EventQueue, Lifetime, QueueBounds, QueueCounts, QueueOrder,
-    TaskEnd, notify_disconnection,
+    TaskEnd, TypedInterface, notify_disconnection,
 };
 
 use crate::content::EventContent;
@@ -77,7 +76,7 @@ pub(crate) struct Proxy {
     /// The end of the task that pushes or pulls.
     pub(crate) task: TaskEnd,
     /// The interface by whose operations a typed peer passes or gets events.
-    pub(crate) interface: Option<Arc<InterfaceDescription>>,
+    pub(crate) interface: Option<Arc<TypedInterface>>,
     created: Instant,
 }
 
@@ -171,7 +170,7 @@ impl Channel {
         &self,
         kind: ProxyKind,
         number: Option<u64>,
-        interface: Option<Arc<InterfaceDescription>>,
+        interface: Option<Arc<TypedInterface>>,
     ) -> Result<Arc<Proxy>, SystemException> {
         let evicted = {
             let mut proxies = self.proxies.write();
@@ -302,7 +301,7 @@ impl Channel {
 
     fn deactivate_proxy(&self, proxy: &Proxy) {
         self.deactivate(&proxy.part());
-        if proxy.interface.is_some() && !proxy.kind.is_of_consumer() {
+        if proxy.interface.is_some() && proxy.kind.is_called() {
             self.deactivate(&proxy.typed_part());
         }
     }
@@ -349,11 +348,11 @@ impl Channel {
 impl Proxy {
     /// Whether the consumer is connected, and gets events with this content.
     fn is_for(&self, content: &EventContent) -> bool {
-        let is_understood = |interface: &Arc<InterfaceDescription>| content.is_call_of(interface);
+        let is_understood = |interface: &Arc<TypedInterface>| content.is_call_of(&interface.events);
         self.connection.is_connected() && self.interface.as_ref().is_none_or(is_understood)
     }
 
-    /// The part of the object id of the object that a typed supplier calls.
+    /// The part of the object id of the object that a typed peer calls.
     pub(crate) fn typed_part(&self) -> String {
         format!("{:x}-typed", self.number)
     }

@@ -33,10 +33,10 @@ impl EventContent {
     ///
     /// # Errors
     /// BAD_PARAM for arguments that have no encoding.
-    pub(crate) fn from_call<'a>(
+    pub(crate) fn from_call(
         interface: &Arc<InterfaceDescription>,
         operation: &str,
-        arguments: impl Iterator<Item = (&'a str, &'a Any)> + Clone,
+        arguments: &[Any],
     ) -> Result<Self, SystemException> {
         let id = match interface.id().rsplit_once(':') {
             Some((path, version)) => format!("{path}/{operation}:{version}"),
@@ -46,11 +46,14 @@ impl EventContent {
             let detail = format!("the arguments of `{operation}` are no event: {error}");
             SystemException::bad_param(0, CompletionStatus::No).with_detail(detail)
         };
-        let members: Vec<(String, TypeCode)> =
-            arguments.clone().map(|(name, value)| (name.to_owned(), value.type_code().clone())).collect();
+        let parameters = interface.find(operation).map_or(&[][..], |operation| &operation.parameters);
+        let members: Vec<(String, TypeCode)> = parameters
+            .iter()
+            .zip(arguments)
+            .map(|(parameter, value)| (parameter.name.clone(), value.type_code().clone()))
+            .collect();
         let type_code = TypeCode::structure(id, operation.to_owned(), &members).map_err(|error| invalid(&error))?;
-        let mut arguments = arguments;
-        let value = Any::write(type_code, |out| arguments.try_for_each(|(_, value)| value.write_value(out)));
+        let value = Any::write(type_code, |out| arguments.iter().try_for_each(|value| value.write_value(out)));
         let call = Call { interface: Arc::clone(interface), operation: operation.to_owned() };
         Ok(Self { value: value.map_err(|error| invalid(&error))?, call: Some(call) })
     }
@@ -62,12 +65,16 @@ impl EventContent {
             .is_some_and(|call| call.interface.is_a(interface.id()) && interface.find(&call.operation).is_some())
     }
 
-    /// The operation and the arguments of a call.
+    /// The operation of a call.
+    pub(crate) fn operation(&self) -> Option<&str> {
+        self.call.as_ref().map(|call| &*call.operation)
+    }
+
+    /// The arguments of a call.
     ///
     /// # Errors
-    /// INTERNAL if the arguments cannot be read again.
-    pub(crate) fn call(&self) -> Result<Option<(&str, Vec<Any>)>, SystemException> {
-        let Some(call) = &self.call else { return Ok(None) };
+    /// INTERNAL if they cannot be read again.
+    pub(crate) fn arguments(&self) -> Result<Vec<Any>, SystemException> {
         let unreadable = |error: &dyn std::fmt::Display| {
             SystemException::internal(0, CompletionStatus::No).with_detail(error.to_string())
         };
@@ -77,6 +84,6 @@ impl EventContent {
             let member = type_code.member_type(index).map_err(|error| unreadable(&error))?;
             Any::read(member, &mut input).map_err(|error| unreadable(&error))
         });
-        Ok(Some((&call.operation, arguments.collect::<Result<_, _>>()?)))
+        arguments.collect()
     }
 }

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use spandrel::dynamic::{DynamicObject, RequestError};
+use spandrel::dynamic::DynamicObject;
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_event_comm::pull_supplier::{PullError, TryPullError};
 use spandrel::services::cos_event_comm::push_consumer::PushError;
 use spandrel::services::cos_event_comm::{PullSupplier, PushConsumer};
 use spandrel::types::Any;
-use spandrel::{CompletionStatus, ObjectRef, SystemException};
-use spandrel_delivery::{Delivery, DeliveryEnd, Event, PeerFailure, PullSupplierPeer, PushConsumerPeer};
+use spandrel::{ObjectRef, SystemException};
+use spandrel_delivery::{
+    Delivery, DeliveryEnd, Event, PeerFailure, PullSupplierPeer, PushConsumerPeer, TypedSupplier, call_typed,
+};
 
 use crate::channel::{Channel, DisconnectCause, Proxy};
 use crate::content::EventContent;
@@ -39,13 +41,9 @@ struct TypedConsumer(DynamicObject);
 impl PushConsumerPeer<EventContent> for TypedConsumer {
     async fn push(&self, events: &[Arc<Event<EventContent>>]) -> Result<(), PeerFailure> {
         for event in events {
-            let Some((operation, arguments)) = event.value.call().map_err(PeerFailure::System)? else { continue };
-            let mut request = self.0.prepare(operation, &arguments).map_err(PeerFailure::System)?;
-            request.invoke_async().await.map_err(|error| match error {
-                RequestError::System(exception) => PeerFailure::System(exception),
-                // The operations of such an interface raise no exceptions.
-                _ => PeerFailure::System(SystemException::unknown(0, CompletionStatus::Maybe)),
-            })?;
+            let Some(operation) = event.value.operation() else { continue };
+            let arguments = event.value.arguments().map_err(PeerFailure::System)?;
+            call_typed(&self.0, operation, &arguments).await?;
         }
         Ok(())
     }
@@ -74,51 +72,72 @@ impl PullSupplierPeer for Supplier {
     }
 }
 
-/// Pushes the events of a queue to its consumer until the connection ends.
-pub(crate) async fn push_events(channel: Arc<Channel>, proxy: Arc<Proxy>, consumer: ObjectRef) {
-    let timeout = channel.shared.peers.timeout;
-    let consumer = Consumer(consumer.with_timeout(Some(timeout)).unchecked_narrow());
-    let end = delivery(&channel, &proxy, &proxy.part()).push_events(&consumer).await;
-    disconnect_after(end, &channel, &proxy);
+/// The task that calls the peer of a proxy until the connection ends.
+pub(crate) struct DeliveryTask {
+    pub(crate) channel: Arc<Channel>,
+    pub(crate) proxy: Arc<Proxy>,
 }
 
-/// Calls a typed consumer for the events of a queue until the connection ends.
-pub(crate) async fn call_consumer(channel: Arc<Channel>, proxy: Arc<Proxy>, consumer: DynamicObject) {
-    let end = delivery(&channel, &proxy, &proxy.part()).push_events(&TypedConsumer(consumer)).await;
-    disconnect_after(end, &channel, &proxy);
-}
-
-/// Pulls events from a supplier until the connection ends.
-pub(crate) async fn pull_events(channel: Arc<Channel>, proxy: Arc<Proxy>, supplier: ObjectRef) {
-    let peers = channel.shared.peers;
-    let interval = channel.settings.pull_interval.unwrap_or(PULL_INTERVAL);
-    let timeout = (!peers.blocking_pull).then_some(peers.timeout);
-    let supplier =
-        Supplier { supplier: supplier.with_timeout(timeout).unchecked_narrow(), is_blocking: peers.blocking_pull };
-    let publish = |event: Any| {
-        if let Err(error) = channel.publish(event.into()) {
-            tracing::debug!(%error, channel = %channel.name, "an event of a pull supplier was refused");
-        }
-        std::future::ready(())
-    };
-    let end = delivery(&channel, &proxy, &proxy.part()).pull_events(&supplier, || interval, publish).await;
-    disconnect_after(end, &channel, &proxy);
-}
-
-fn delivery<'d>(channel: &'d Channel, proxy: &'d Proxy, name: &'d str) -> Delivery<'d, PullReply> {
-    let shared = &channel.shared;
-    Delivery {
-        queue: &proxy.queue,
-        task: &proxy.task,
-        timer: &shared.timer,
-        peers: shared.peers,
-        channel: &channel.name,
-        proxy: name,
+impl DeliveryTask {
+    /// Pushes the events of the queue to a consumer.
+    pub(crate) async fn push_events(self, consumer: ObjectRef) {
+        let timeout = self.channel.shared.peers.timeout;
+        let consumer = Consumer(consumer.with_timeout(Some(timeout)).unchecked_narrow());
+        self.disconnect_after(self.delivery(&self.proxy.part()).push_events(&consumer).await);
     }
-}
 
-fn disconnect_after(end: DeliveryEnd, channel: &Channel, proxy: &Proxy) {
-    if end == DeliveryEnd::PeerFailed {
-        channel.disconnect(proxy, DisconnectCause::PeerFailed);
+    /// Calls a typed consumer for the events of the queue.
+    pub(crate) async fn call_consumer(self, consumer: DynamicObject) {
+        self.disconnect_after(self.delivery(&self.proxy.part()).push_events(&TypedConsumer(consumer)).await);
+    }
+
+    /// Pulls events from a supplier.
+    pub(crate) async fn pull_events(self, supplier: ObjectRef) {
+        let peers = self.channel.shared.peers;
+        let timeout = (!peers.blocking_pull).then_some(peers.timeout);
+        let supplier =
+            Supplier { supplier: supplier.with_timeout(timeout).unchecked_narrow(), is_blocking: peers.blocking_pull };
+        self.pull(&supplier, |event| Ok(event.into())).await;
+    }
+
+    /// Pulls events from a typed supplier.
+    pub(crate) async fn call_supplier(self, supplier: TypedSupplier) {
+        let event = |(operation, arguments): (String, Vec<Any>)| {
+            EventContent::from_call(supplier.events(), &operation, &arguments)
+        };
+        self.pull(&supplier, event).await;
+    }
+
+    async fn pull<S: PullSupplierPeer>(
+        &self,
+        supplier: &S,
+        event: impl Fn(S::Pulled) -> Result<EventContent, SystemException> + Send + Sync,
+    ) {
+        let interval = self.channel.settings.pull_interval.unwrap_or(PULL_INTERVAL);
+        let publish = |pulled| {
+            if let Err(error) = event(pulled).and_then(|event| self.channel.publish(event)) {
+                tracing::debug!(%error, channel = %self.channel.name, "an event of a pull supplier was refused");
+            }
+            std::future::ready(())
+        };
+        self.disconnect_after(self.delivery(&self.proxy.part()).pull_events(supplier, || interval, publish).await);
+    }
+
+    fn delivery<'d>(&'d self, name: &'d str) -> Delivery<'d, PullReply> {
+        let shared = &self.channel.shared;
+        Delivery {
+            queue: &self.proxy.queue,
+            task: &self.proxy.task,
+            timer: &shared.timer,
+            peers: shared.peers,
+            channel: &self.channel.name,
+            proxy: name,
+        }
+    }
+
+    fn disconnect_after(&self, end: DeliveryEnd) {
+        if end == DeliveryEnd::PeerFailed {
+            self.channel.disconnect(&self.proxy, DisconnectCause::PeerFailed);
+        }
     }
 }

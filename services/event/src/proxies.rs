@@ -1,8 +1,8 @@
 //! The servants of the proxies of suppliers and consumers.
 
-use spandrel::dynamic::{
-    DescribedCall, DescribedOperations, DescribedServant, DynamicObject, InterfaceDescription, NvList, RequestError,
-};
+use std::time::Duration;
+
+use spandrel::dynamic::DynamicObject;
 use spandrel::net::sync::Arc;
 use spandrel::server::{DeferredOperations, DeferringSkeleton, Servant, ServerCall, TakenRequest};
 use spandrel::services::cos_event_channel_admin::proxy_pull_consumer::ConnectPullSupplierError;
@@ -10,9 +10,9 @@ use spandrel::services::cos_event_channel_admin::proxy_pull_supplier::ConnectPul
 use spandrel::services::cos_event_channel_admin::proxy_push_consumer::ConnectPushSupplierError;
 use spandrel::services::cos_event_channel_admin::proxy_push_supplier::ConnectPushConsumerError;
 use spandrel::services::cos_event_channel_admin::{
-    ProxyPullConsumerServant, ProxyPullConsumerSkeleton, ProxyPullSupplierServant, ProxyPullSupplierSkeleton,
-    ProxyPushConsumerServant, ProxyPushConsumerSkeleton, ProxyPushSupplierServant, ProxyPushSupplierSkeleton,
-    TypeError,
+    AlreadyConnected, ProxyPullConsumerServant, ProxyPullConsumerSkeleton, ProxyPullSupplierServant,
+    ProxyPullSupplierSkeleton, ProxyPushConsumerServant, ProxyPushConsumerSkeleton, ProxyPushSupplierServant,
+    ProxyPushSupplierSkeleton, TypeError,
 };
 use spandrel::services::cos_event_comm::pull_supplier::{PullError, TryPullError};
 use spandrel::services::cos_event_comm::push_consumer::PushError;
@@ -21,15 +21,17 @@ use spandrel::services::cos_event_comm::{
     PushConsumerServant, PushSupplier, PushSupplierServant,
 };
 use spandrel::services::cos_typed_event_channel_admin::{
-    TypedProxyPushConsumerServant, TypedProxyPushConsumerSkeleton,
+    TypedProxyPullSupplierServant, TypedProxyPullSupplierSkeleton, TypedProxyPushConsumerServant,
+    TypedProxyPushConsumerSkeleton,
 };
-use spandrel::services::cos_typed_event_comm::{TypedPushConsumer, TypedPushConsumerServant};
-use spandrel::types::{Any, Interface as _, TypeCode};
+use spandrel::services::cos_typed_event_comm::{TypedPullSupplierServant, TypedPushConsumerServant};
+use spandrel::types::{Any, Interface as _};
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
+use spandrel_delivery::{TypedInterface, TypedSupplier, no_event};
 
 use crate::channel::{Channel, DisconnectCause, Proxy};
 use crate::content::EventContent;
-use crate::delivery::{call_consumer, pull_events, push_events};
+use crate::delivery::DeliveryTask;
 use crate::shared::PullReply;
 use crate::store::{ConnectionRecord, ProxyKind};
 
@@ -50,13 +52,23 @@ pub(crate) fn create_proxy(channel: &Arc<Channel>, kind: ProxyKind) -> Result<Ob
 pub(crate) fn create_typed_proxy(
     channel: &Arc<Channel>,
     kind: ProxyKind,
-    interface: Arc<InterfaceDescription>,
+    interface: Arc<TypedInterface>,
 ) -> Result<ObjectRef, SystemException> {
     let proxy = channel.add_proxy(kind, None, Some(Arc::clone(&interface)))?;
     let servant = ProxyServant { channel: Arc::clone(channel), proxy };
-    if kind == ProxyKind::PushConsumer {
-        let typed_part = servant.proxy.typed_part();
-        channel.serve(Some(&typed_part), Arc::new(typed_servant(servant.clone(), interface)))?;
+    let called = servant.clone();
+    let object = match kind {
+        ProxyKind::PushConsumer => {
+            Some(interface.consumer_servant(move |operation, arguments| called.receive_call(operation, &arguments)))
+        }
+        ProxyKind::PullSupplier => {
+            let waiting = WaitingCalls(servant.clone());
+            Some(interface.supplier_servant(move |operation| called.take_call(operation), waiting))
+        }
+        ProxyKind::PullConsumer | ProxyKind::PushSupplier => None,
+    };
+    if let Some(object) = object {
+        channel.serve(Some(&servant.proxy.typed_part()), object)?;
     }
     servant.activate()
 }
@@ -88,6 +100,10 @@ impl ProxyServant {
             ProxyKind::PushConsumer => Arc::new(ProxyPushConsumerSkeleton::new(self.clone())),
             ProxyKind::PullConsumer => Arc::new(ProxyPullConsumerSkeleton::new(self.clone())),
             ProxyKind::PushSupplier => Arc::new(ProxyPushSupplierSkeleton::new(self.clone())),
+            ProxyKind::PullSupplier if self.proxy.interface.is_some() => Arc::new(DeferringSkeleton::new(
+                TypedProxyPullSupplierSkeleton::new(self.clone()),
+                WaitingPulls(self.clone()),
+            )),
             ProxyKind::PullSupplier => Arc::new(DeferringSkeleton::new(
                 ProxyPullSupplierSkeleton::new(self.clone()),
                 WaitingPulls(self.clone()),
@@ -98,11 +114,11 @@ impl ProxyServant {
 
     /// Starts the task that pushes to the peer, or pulls from it.
     fn start_task(&self, peer: Option<ObjectRef>) -> Result<(), SystemException> {
-        let (channel, proxy) = (Arc::clone(&self.channel), Arc::clone(&self.proxy));
-        let orb = channel.shared.orb.clone();
+        let task = DeliveryTask { channel: Arc::clone(&self.channel), proxy: Arc::clone(&self.proxy) };
+        let orb = &self.channel.shared.orb;
         match (self.proxy.kind, peer) {
-            (ProxyKind::PushSupplier, Some(consumer)) => orb.spawn(push_events(channel, proxy, consumer)),
-            (ProxyKind::PullConsumer, Some(supplier)) => orb.spawn(pull_events(channel, proxy, supplier)),
+            (ProxyKind::PushSupplier, Some(consumer)) => orb.spawn(task.push_events(consumer)),
+            (ProxyKind::PullConsumer, Some(supplier)) => orb.spawn(task.pull_events(supplier)),
             _ => Ok(()),
         }
     }
@@ -110,24 +126,12 @@ impl ProxyServant {
     /// Connects a peer, durably, and starts its task.
     fn connect<E>(&self, peer: Option<&ObjectRef>) -> Result<(), E>
     where
-        E: From<SystemException> + From<spandrel::services::cos_event_channel_admin::AlreadyConnected>,
+        E: From<SystemException> + From<AlreadyConnected>,
     {
         let (channel, proxy) = (&self.channel, &self.proxy);
         let store = || channel.store_connection(proxy, peer);
         proxy.connection.connect::<E>(peer, store, || channel.forget_connection(proxy))?;
         Ok(self.start_task(peer.cloned())?)
-    }
-
-    /// The object that a typed consumer returns for the calls of its interface.
-    fn typed_consumer_of(&self, consumer: &ObjectRef) -> Result<ObjectRef, SystemException> {
-        let timeout = Some(self.channel.shared.peers.timeout);
-        let consumer: TypedPushConsumer = consumer.with_timeout(timeout).unchecked_narrow();
-        let object = consumer.get_typed_consumer()?;
-        let object = object.ok_or_else(|| {
-            let detail = "`get_typed_consumer` returned nil";
-            SystemException::bad_param(0, CompletionStatus::No).with_detail(detail)
-        })?;
-        Ok(object.with_timeout(timeout))
     }
 
     /// Passes an event of the supplier to the channel.
@@ -141,12 +145,56 @@ impl ProxyServant {
         self.channel.publish(content).map_err(Some)
     }
 
-    /// Connects a typed consumer, whose object is called by a task.
-    fn connect_typed(&self, consumer: &ObjectRef, object: DynamicObject) -> Result<(), ConnectPushConsumerError> {
-        let (channel, proxy) = (Arc::clone(&self.channel), Arc::clone(&self.proxy));
-        proxy.connection.connect::<ConnectPushConsumerError>(Some(consumer), || Ok(()), || {})?;
-        let orb = channel.shared.orb.clone();
-        Ok(orb.spawn(call_consumer(channel, proxy, object))?)
+    /// Connects a typed peer, whose object a task calls.
+    fn connect_typed<E>(
+        &self,
+        interface: &TypedInterface,
+        peer: &ObjectRef,
+        find_object: impl FnOnce(&TypedInterface, &ObjectRef, Duration) -> Result<Option<DynamicObject>, SystemException>,
+    ) -> Result<(), E>
+    where
+        E: From<SystemException> + From<AlreadyConnected> + From<TypeError>,
+    {
+        // A peer without the operation that returns the object is of another type as well.
+        let object =
+            find_object(interface, peer, self.channel.shared.peers.timeout).ok().flatten().ok_or(TypeError {})?;
+        self.proxy.connection.connect::<E>(Some(peer), || Ok(()), || {})?;
+        let task = DeliveryTask { channel: Arc::clone(&self.channel), proxy: Arc::clone(&self.proxy) };
+        let orb = &self.channel.shared.orb;
+        let spawned = if self.proxy.kind.is_of_consumer() {
+            orb.spawn(task.call_consumer(object))
+        } else {
+            orb.spawn(task.call_supplier(TypedSupplier::new(object, interface)))
+        };
+        Ok(spawned?)
+    }
+
+    fn require_connected(&self) -> Result<(), SystemException> {
+        if self.proxy.connection.is_connected() {
+            return Ok(());
+        }
+        Err(SystemException::bad_inv_order(0, CompletionStatus::No)
+            .with_detail("the peer of the proxy is not connected"))
+    }
+
+    /// A call of the supplier's object.
+    fn receive_call(&self, operation: &str, arguments: &[Any]) -> Result<(), SystemException> {
+        self.require_connected()?;
+        let Some(interface) = &self.proxy.interface else { return Ok(()) };
+        self.channel.publish(EventContent::from_call(&interface.events, operation, arguments)?)
+    }
+
+    /// The arguments of the next call of an operation, for a consumer that pulls.
+    fn take_call(&self, operation: &str) -> Result<Option<Vec<Any>>, SystemException> {
+        self.require_connected()?;
+        let taken = self.proxy.queue.take_if(|event| event.operation() == Some(operation));
+        let event = taken.map_err(|_| SystemException::object_not_exist(0, CompletionStatus::No))?;
+        event.map(|event| event.value.arguments()).transpose()
+    }
+
+    fn typed_object(&self) -> Result<Option<ObjectRef>, SystemException> {
+        let id = self.channel.object_id(Some(&self.proxy.typed_part()));
+        Ok(Some(self.channel.shared.adapter.id_to_reference(&id)?))
     }
 
     fn disconnect(&self) {
@@ -188,7 +236,11 @@ impl PullConsumerServant for ProxyServant {
 
 impl ProxyPullConsumerServant for ProxyServant {
     fn connect_pull_supplier(&self, pull_supplier: Option<&PullSupplier>) -> Result<(), ConnectPullSupplierError> {
-        self.connect(Some(required(pull_supplier.map(|supplier| supplier.as_object()))?))
+        let supplier = required(pull_supplier.map(|supplier| supplier.as_object()))?;
+        if let Some(interface) = &self.proxy.interface {
+            return self.connect_typed(interface, supplier, TypedInterface::object_of_supplier);
+        }
+        self.connect(Some(supplier))
     }
 }
 
@@ -203,11 +255,7 @@ impl ProxyPushSupplierServant for ProxyServant {
     fn connect_push_consumer(&self, push_consumer: Option<&PushConsumer>) -> Result<(), ConnectPushConsumerError> {
         let consumer = required(push_consumer.map(|consumer| consumer.as_object()))?;
         if let Some(interface) = &self.proxy.interface {
-            // A consumer without the operation `get_typed_consumer` is of another type as well.
-            let typed = self.typed_consumer_of(consumer);
-            let typed = typed.and_then(|object| Ok(object.is_a(interface.id())?.then_some(object)));
-            let object = typed.ok().flatten().ok_or(TypeError {})?;
-            return self.connect_typed(consumer, DynamicObject::new(object, Arc::clone(interface)));
+            return self.connect_typed(interface, consumer, TypedInterface::object_of_consumer);
         }
         self.connect(Some(consumer))
     }
@@ -220,8 +268,7 @@ impl PullSupplierServant for ProxyServant {
         if has_event {
             return Ok(event);
         }
-        let detail = "there is no event, and a call in the same process cannot wait for one";
-        Err(SystemException::transient(0, CompletionStatus::No).with_detail(detail).into())
+        Err(no_event().into())
     }
 
     fn try_pull(&self) -> Result<(Any, bool), TryPullError> {
@@ -255,7 +302,7 @@ impl DeferredOperations for WaitingPulls {
             return Ok(TakenRequest::LeftToSkeleton(call));
         }
         let (reply, replied) = call.defer_reply::<Any, PullError>()?;
-        if let Some(ended) = proxy.queue.wait(PullReply(reply)) {
+        if let Some(ended) = proxy.queue.wait(PullReply::Value(reply)) {
             self.0.channel.shared.replies.send(ended);
         }
         Ok(TakenRequest::Taken(replied))
@@ -266,31 +313,34 @@ impl TypedProxyPushConsumerServant for ProxyServant {}
 
 impl TypedPushConsumerServant for ProxyServant {
     fn get_typed_consumer(&self) -> Result<Option<ObjectRef>, SystemException> {
-        let id = self.channel.object_id(Some(&self.proxy.typed_part()));
-        Ok(Some(self.channel.shared.adapter.id_to_reference(&id)?))
+        self.typed_object()
     }
 }
 
-/// The object whose operations a typed supplier calls.
-fn typed_servant(proxy: ProxyServant, interface: Arc<InterfaceDescription>) -> DescribedServant<TypedCalls> {
-    DescribedServant::described(Arc::clone(&interface), TypedCalls { proxy, interface })
+impl TypedProxyPullSupplierServant for ProxyServant {}
+
+impl TypedPullSupplierServant for ProxyServant {
+    fn get_typed_supplier(&self) -> Result<Option<ObjectRef>, SystemException> {
+        self.typed_object()
+    }
 }
 
-/// The operations of a typed proxy: each call is an event.
-#[derive(Debug)]
-struct TypedCalls {
-    proxy: ProxyServant,
-    interface: Arc<InterfaceDescription>,
-}
+/// The operations of a pull interface that wait for an event without a thread.
+struct WaitingCalls(ProxyServant);
 
-impl DescribedOperations for TypedCalls {
-    fn call(&self, call: &DescribedCall<'_>, arguments: &mut NvList) -> Result<Any, RequestError> {
-        let arguments = arguments.iter().filter_map(|item| Some((&*item.name, item.value.as_ref()?)));
-        let event = EventContent::from_call(&self.interface, &call.operation.name, arguments)?;
-        self.proxy.publish(event).map_err(|error| {
-            let unconnected = "the supplier is not connected";
-            error.unwrap_or_else(|| SystemException::bad_inv_order(0, CompletionStatus::No).with_detail(unconnected))
-        })?;
-        Ok(Any::write(TypeCode::VOID, |_| Ok(())).unwrap_or_default())
+impl DeferredOperations for WaitingCalls {
+    fn take<'m>(&self, call: ServerCall<'m>) -> Result<TakenRequest<'m>, SystemException> {
+        let proxy = &self.0.proxy;
+        let events = proxy.interface.as_ref().map(|interface| &interface.events);
+        let is_waiting = events.is_some_and(|events| events.find(call.operation()).is_some());
+        if !is_waiting || !call.is_response_expected() || !proxy.connection.is_connected() {
+            return Ok(TakenRequest::LeftToSkeleton(call));
+        }
+        let operation = call.operation().to_owned();
+        let (reply, replied) = call.defer_reply()?;
+        if let Some(ended) = proxy.queue.wait(PullReply::Call { reply, operation }) {
+            self.0.channel.shared.replies.send(ended);
+        }
+        Ok(TakenRequest::Taken(replied))
     }
 }

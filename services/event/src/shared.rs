@@ -6,7 +6,7 @@ use spandrel::services::cos_event_comm::Disconnected;
 use spandrel::services::cos_event_comm::pull_supplier::PullError;
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, Orb, Poa, SystemException};
-use spandrel_delivery::{EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
+use spandrel_delivery::{CallArguments, EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
 use spandrel_store::StoreFailure;
 
 use crate::content::EventContent;
@@ -40,25 +40,53 @@ impl Shared {
     }
 }
 
-/// The reply to a `pull` that waits for an event.
+/// The reply to a call that waits for an event.
 #[derive(Debug)]
-pub(crate) struct PullReply(pub(crate) DeferredReply<Any, PullError>);
+pub(crate) enum PullReply {
+    /// To `pull`: the value of an event.
+    Value(DeferredReply<Any, PullError>),
+    /// To an operation of a pull interface: the arguments of an event's call.
+    Call { reply: DeferredReply<CallArguments>, operation: String },
+}
 
 impl WaitingPull for PullReply {
     type Value = EventContent;
 
     fn is_cancelled(&self) -> bool {
-        self.0.cancellation().is_cancelled()
+        match self {
+            Self::Value(reply) => reply.cancellation().is_cancelled(),
+            Self::Call { reply, .. } => reply.cancellation().is_cancelled(),
+        }
+    }
+
+    fn accepts(&self, event: &EventContent) -> bool {
+        match self {
+            Self::Value(_) => true,
+            Self::Call { operation, .. } => event.operation() == Some(operation),
+        }
     }
 
     fn send(self, end: PullEnd<EventContent>) {
-        self.0.send(match end {
-            PullEnd::Events(events) => Ok(events.first().map(|event| event.value.value.clone()).unwrap_or_default()),
-            PullEnd::Disconnected => Err(Disconnected {}.into()),
-            PullEnd::Refused => {
-                let detail = "too many calls of `pull` wait at this proxy";
-                Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail).into())
-            }
-        });
+        let refused = || {
+            let detail = "too many calls of `pull` wait at this proxy";
+            SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail)
+        };
+        let gone = || SystemException::object_not_exist(0, CompletionStatus::No);
+        match self {
+            Self::Value(reply) => reply.send(match end {
+                PullEnd::Events(events) => {
+                    Ok(events.first().map(|event| event.value.value.clone()).unwrap_or_default())
+                }
+                PullEnd::Disconnected => Err(Disconnected {}.into()),
+                PullEnd::Refused => Err(refused().into()),
+            }),
+            Self::Call { reply, .. } => reply.send(match end {
+                PullEnd::Events(events) => {
+                    events.first().map_or_else(|| Err(gone()), |event| event.value.arguments()).map(CallArguments)
+                }
+                PullEnd::Disconnected => Err(gone()),
+                PullEnd::Refused => Err(refused()),
+            }),
+        }
     }
 }

@@ -73,6 +73,11 @@ impl ProxyKind {
         matches!(self, Self::PushSupplier | Self::PullSupplier)
     }
 
+    /// Whether its peer calls it to pass or get events.
+    pub(crate) const fn is_called(self) -> bool {
+        matches!(self, Self::PushConsumer | Self::PullSupplier)
+    }
+
     /// The operation by which its peer learns of a disconnection.
     pub(crate) const fn disconnect_of_peer(self) -> &'static str {
         match self {

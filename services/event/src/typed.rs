@@ -1,10 +1,11 @@
 //! Typed channels (CosTypedEventChannelAdmin): suppliers call the operations of an interface, which the channel calls on
-//! its consumers.
+//! its consumers. By pull, the channel calls suppliers, and consumers call the channel.
 //!
 //! Each channel has this second face beside its own. The interface repository describes the interfaces: the channel has
 //! neither stubs nor skeletons of them.
 
-use spandrel::dynamic::{ArgMode, InterfaceDescription};
+use std::time::Duration;
+
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_event_channel_admin::{
     ConsumerAdminServant, ProxyPullConsumer, ProxyPushSupplier, SupplierAdminServant,
@@ -15,12 +16,10 @@ use spandrel::services::cos_typed_event_channel_admin::{
     TypedEventChannelSkeleton, TypedProxyPullSupplier, TypedProxyPushConsumer, TypedSupplierAdmin,
     TypedSupplierAdminServant, TypedSupplierAdminSkeleton,
 };
-use spandrel::services::repository::{default_repository, interface_by_id};
-use spandrel::types::TcKind;
-use spandrel::{ObjectRef, SystemException, SystemExceptionKind};
+use spandrel::{ObjectRef, Orb, SystemException};
+use spandrel_delivery::TypedInterface;
 
 use crate::admin::ChannelServant;
-use crate::channel::Channel;
 use crate::destruction::destroy;
 use crate::keys::{TYPED, TYPED_CONSUMERS, TYPED_SUPPLIERS};
 use crate::proxies::create_typed_proxy;
@@ -35,33 +34,19 @@ pub(crate) fn activate_typed(servant: &ChannelServant) -> Result<ObjectRef, Syst
     channel.serve(Some(TYPED), Arc::new(TypedEventChannelSkeleton::new(typed())))
 }
 
-/// The description of an interface whose operations can be events: parameters are `in` alone, and nothing is returned.
-/// `None` if the repository does not know it, or it has other operations.
-///
-/// # Errors
-/// INTF_REPOS if there is no repository; the exceptions of its calls.
-fn event_interface(channel: &Channel, id: &str) -> Result<Option<Arc<InterfaceDescription>>, SystemException> {
-    let shared = &channel.shared;
-    let repository = default_repository(&shared.orb)?.with_timeout(Some(shared.peers.timeout));
-    let interface = match interface_by_id(&repository, id) {
-        Ok(interface) => interface,
-        Err(error) if error.kind() == SystemExceptionKind::IntfRepos => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let is_event = interface.attributes().is_empty()
-        && interface.undescribed().is_empty()
-        && interface.operations().iter().all(|operation| {
-            operation.result.kind() == TcKind::Void
-                && operation.exceptions.is_empty()
-                && operation.contexts.is_empty()
-                && operation.parameters.iter().all(|parameter| parameter.mode == ArgMode::In)
-        });
-    Ok(is_event.then(|| Arc::new(interface)))
-}
-
 /// The typed face of a channel, as the servant of its interface and those of its administrators.
 #[derive(Clone, Debug)]
 struct TypedFace(ChannelServant);
+
+/// The search for an interface of peers by push or by pull.
+type FindInterface = fn(&Orb, &str, Duration) -> Result<Option<TypedInterface>, SystemException>;
+
+impl TypedFace {
+    fn interface(&self, find: FindInterface, id: &str) -> Result<Option<Arc<TypedInterface>>, SystemException> {
+        let shared = &self.0.channel.shared;
+        Ok(find(&shared.orb, id, shared.peers.timeout)?.map(Arc::new))
+    }
+}
 
 impl TypedEventChannelServant for TypedFace {
     fn for_consumers(&self) -> Result<Option<TypedConsumerAdmin>, SystemException> {
@@ -90,21 +75,21 @@ impl ConsumerAdminServant for TypedFace {
 }
 
 impl TypedConsumerAdminServant for TypedFace {
-    /// No interface is supported: consumers that pull get untyped events.
     fn obtain_typed_pull_supplier(
         &self,
-        _supported_interface: &str,
+        supported_interface: &str,
     ) -> Result<Option<TypedProxyPullSupplier>, InterfaceNotSupportedError> {
-        Err(InterfaceNotSupported {}.into())
+        let interface =
+            self.interface(TypedInterface::of_pull, supported_interface)?.ok_or(InterfaceNotSupported {})?;
+        Ok(Some(create_typed_proxy(&self.0.channel, ProxyKind::PullSupplier, interface)?.unchecked_narrow()))
     }
 
     fn obtain_typed_push_supplier(
         &self,
         uses_interface: &str,
     ) -> Result<Option<ProxyPushSupplier>, NoSuchImplementationError> {
-        let channel = &self.0.channel;
-        let interface = event_interface(channel, uses_interface)?.ok_or(NoSuchImplementation {})?;
-        Ok(Some(create_typed_proxy(channel, ProxyKind::PushSupplier, interface)?.unchecked_narrow()))
+        let interface = self.interface(TypedInterface::of_push, uses_interface)?.ok_or(NoSuchImplementation {})?;
+        Ok(Some(create_typed_proxy(&self.0.channel, ProxyKind::PushSupplier, interface)?.unchecked_narrow()))
     }
 }
 
@@ -125,16 +110,16 @@ impl TypedSupplierAdminServant for TypedFace {
         &self,
         supported_interface: &str,
     ) -> Result<Option<TypedProxyPushConsumer>, InterfaceNotSupportedError> {
-        let channel = &self.0.channel;
-        let interface = event_interface(channel, supported_interface)?.ok_or(InterfaceNotSupported {})?;
-        Ok(Some(create_typed_proxy(channel, ProxyKind::PushConsumer, interface)?.unchecked_narrow()))
+        let interface =
+            self.interface(TypedInterface::of_push, supported_interface)?.ok_or(InterfaceNotSupported {})?;
+        Ok(Some(create_typed_proxy(&self.0.channel, ProxyKind::PushConsumer, interface)?.unchecked_narrow()))
     }
 
-    /// No interface is used: suppliers that are pulled pass untyped events.
     fn obtain_typed_pull_consumer(
         &self,
-        _uses_interface: &str,
+        uses_interface: &str,
     ) -> Result<Option<ProxyPullConsumer>, NoSuchImplementationError> {
-        Err(NoSuchImplementation {}.into())
+        let interface = self.interface(TypedInterface::of_pull, uses_interface)?.ok_or(NoSuchImplementation {})?;
+        Ok(Some(create_typed_proxy(&self.0.channel, ProxyKind::PullConsumer, interface)?.unchecked_narrow()))
     }
 }

@@ -1,18 +1,23 @@
 //! Typed channels: suppliers call operations of an interface, and the channel calls them on its consumers.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use spandrel::dynamic::{
     DescribedCall, DescribedServant, Descriptions, DynAny, DynamicObject, NvList, RequestError, describe,
 };
 use spandrel::services::cos_event_channel_admin::ProxyPushSupplier;
+use spandrel::services::cos_event_channel_admin::proxy_pull_consumer::ConnectPullSupplierError;
 use spandrel::services::cos_event_channel_admin::proxy_push_supplier::ConnectPushConsumerError;
+use spandrel::services::cos_event_comm::pull_supplier::{PullError, TryPullError};
 use spandrel::services::cos_event_comm::push_consumer::PushError;
-use spandrel::services::cos_event_comm::{PushConsumer, PushConsumerServant};
+use spandrel::services::cos_event_comm::{PullSupplier, PullSupplierServant, PushConsumer, PushConsumerServant};
 use spandrel::services::cos_typed_event_channel_admin::{
     InterfaceNotSupportedError, NoSuchImplementationError, TypedEventChannel,
 };
-use spandrel::services::cos_typed_event_comm::{TypedPushConsumerServant, TypedPushConsumerSkeleton};
+use spandrel::services::cos_typed_event_comm::{
+    TypedPullSupplierServant, TypedPullSupplierSkeleton, TypedPushConsumerServant, TypedPushConsumerSkeleton,
+};
 use spandrel::services::repository::fill;
 use spandrel::types::{Any, Interface as _, TypeCode};
 use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
@@ -32,10 +37,22 @@ module Plant {
   interface Answering { void raised(out string unit); };
   interface Raising { exception Refused {}; void raised(in string unit) raises (Refused); };
   interface Keeping { attribute long level; };
+  interface PullEvents { void stopped(out string unit); boolean try_stopped(out string unit); };
+  interface PullAlarms : PullEvents {
+    void raised(out Place where, out Severity how_bad, out sequence<long> levels);
+    boolean try_raised(out Place where, out Severity how_bad, out sequence<long> levels);
+  };
+  interface Waiting { void stopped(in string unit); };
+  interface PullWaiting { void stopped(out string unit); };
+  interface Other { void stopped(in string unit); };
+  interface PullOther { void stopped(out long unit); boolean try_stopped(out long unit); };
+  interface PullReturning { void raised(out string unit); boolean try_raised(out string unit); };
+  interface PullAlone { void stopped(out string unit); boolean try_stopped(out string unit); };
 };
 ";
 const ALARMS: &str = "IDL:Plant/Alarms:1.0";
 const EVENTS: &str = "IDL:Plant/Events:1.0";
+const PULL_ALARMS: &str = "IDL:Plant/PullAlarms:1.0";
 
 /// An event service with the channel `Alarms`, an interface repository, and the ORB of clients.
 struct Plant {
@@ -93,6 +110,37 @@ impl Plant {
         (consumer.unchecked_narrow(), calls)
     }
 
+    /// A typed supplier of `PullAlarms` with these stopped units, and one alarm at first.
+    fn supplier(&self, units: &[&str]) -> PullSupplier {
+        let units: Mutex<VecDeque<String>> = Mutex::new(units.iter().map(|&unit| unit.to_owned()).collect());
+        let alarm = Mutex::new(Some([plant_location(self, "boiler", 3), major(self), Any::new(vec![7_i32]).unwrap()]));
+        let type_codes = [self.idl.type_code("Plant::Place").unwrap(), self.idl.type_code("Plant::Severity").unwrap()];
+        let run = move |call: &DescribedCall<'_>, arguments: &mut NvList| -> Result<Any, RequestError> {
+            let values = match &*call.operation.name {
+                "try_stopped" => units.lock().unwrap().pop_front().map(|unit| vec![Any::new(unit).unwrap()]),
+                "try_raised" => alarm.lock().unwrap().take().map(Vec::from),
+                other => panic!("`{other}` waits"),
+            };
+            let has_event = values.is_some();
+            let empty = || match &*call.operation.name {
+                "try_stopped" => vec![Any::new("").unwrap()],
+                _ => {
+                    let mut values: Vec<Any> =
+                        type_codes.iter().map(|it| DynAny::of_type(it).unwrap().to_any().unwrap()).collect();
+                    values.push(Any::new(Vec::<i32>::new()).unwrap());
+                    values
+                }
+            };
+            for (item, value) in arguments.iter_mut().zip(values.unwrap_or_else(empty)) {
+                item.value = Some(value);
+            }
+            Ok(Any::new(has_event).unwrap())
+        };
+        let root = Poa::root(&self.client).unwrap();
+        let typed = root.activate(DescribedServant::described(self.interface("Plant::PullAlarms"), run)).unwrap();
+        root.activate(TypedPullSupplierSkeleton::new(TypedSupplier(typed))).unwrap().unchecked_narrow()
+    }
+
     fn proxy(&self, interface: &str) -> ProxyPushSupplier {
         self.channel().for_consumers().unwrap().unwrap().obtain_typed_push_supplier(interface).unwrap().unwrap()
     }
@@ -124,6 +172,28 @@ impl PushConsumerServant for TypedConsumer {
 
 impl TypedPushConsumerServant for TypedConsumer {
     fn get_typed_consumer(&self) -> Result<Option<ObjectRef>, SystemException> {
+        Ok(Some(self.0.clone()))
+    }
+}
+
+struct TypedSupplier(ObjectRef);
+
+impl PullSupplierServant for TypedSupplier {
+    fn pull(&self) -> Result<Any, PullError> {
+        Err(SystemException::no_implement(0, spandrel::CompletionStatus::No).into())
+    }
+
+    fn try_pull(&self) -> Result<(Any, bool), TryPullError> {
+        Err(SystemException::no_implement(0, spandrel::CompletionStatus::No).into())
+    }
+
+    fn disconnect_pull_supplier(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+impl TypedPullSupplierServant for TypedSupplier {
+    fn get_typed_supplier(&self) -> Result<Option<ObjectRef>, SystemException> {
         Ok(Some(self.0.clone()))
     }
 }
@@ -206,9 +276,13 @@ fn interfaces_that_are_no_events_and_consumers_of_others_are_refused() {
         let refused = consumers.obtain_typed_push_supplier(&id);
         assert!(matches!(refused, Err(NoSuchImplementationError::NoSuchImplementation(_))), "{id}: {refused:?}");
     }
-    assert!(
-        consumers.obtain_typed_pull_supplier(ALARMS).is_err() && suppliers.obtain_typed_pull_consumer(ALARMS).is_err()
-    );
+    for name in ["Alarms", "Pull", "PullWaiting", "PullOther", "PullReturning", "PullAlone", "PullNone"] {
+        let id = format!("IDL:Plant/{name}:1.0");
+        let refused = consumers.obtain_typed_pull_supplier(&id);
+        assert!(matches!(refused, Err(InterfaceNotSupportedError::InterfaceNotSupported(_))), "{id}: {refused:?}");
+        let refused = suppliers.obtain_typed_pull_consumer(&id);
+        assert!(matches!(refused, Err(NoSuchImplementationError::NoSuchImplementation(_))), "{id}: {refused:?}");
+    }
     // A consumer of the base, and one that is not typed, are type errors.
     let (events, _) = plant.consumer("Plant::Events");
     let root = Poa::root(&plant.client).unwrap();
@@ -222,6 +296,74 @@ fn interfaces_that_are_no_events_and_consumers_of_others_are_refused() {
     }
     let (alarms, _) = plant.consumer("Plant::Alarms");
     proxy.connect_push_consumer(Some(&alarms)).unwrap();
+}
+
+#[test]
+fn consumers_pull_each_operation_of_typed_suppliers() {
+    let plant = Plant::start();
+    let channel = plant.channel();
+    let consumers = channel.for_consumers().unwrap().unwrap();
+    let proxy = consumers.obtain_typed_pull_supplier(PULL_ALARMS).unwrap().unwrap();
+    let object = proxy.get_typed_supplier().unwrap().unwrap();
+    assert!(object.is_a(PULL_ALARMS).unwrap() && object.is_a("IDL:Plant/PullEvents:1.0").unwrap());
+    let pulled = DynamicObject::new(object, plant.interface("Plant::PullAlarms"));
+    let Err(RequestError::System(error)) = pulled.call("try_stopped", &[]) else { panic!("it is not connected") };
+    assert_eq!(error.kind(), SystemExceptionKind::BadInvOrder);
+    proxy.connect_pull_consumer(None).unwrap();
+    let waiting = |operation: &'static str| {
+        let pulled = pulled.clone();
+        std::thread::spawn(move || pulled.call(operation, &[]))
+    };
+    let raised = waiting("raised");
+    let suppliers = channel.for_suppliers().unwrap().unwrap();
+    let push = suppliers.obtain_typed_push_consumer(ALARMS).unwrap().unwrap();
+    push.connect_push_supplier(None).unwrap();
+    let typed = DynamicObject::new(push.get_typed_consumer().unwrap().unwrap(), plant.interface("Plant::Alarms"));
+    // The call that waits for the other operation does not take it.
+    typed.call("stopped", &[Any::new("pump").unwrap()]).unwrap();
+    typed.call("stopped", &[Any::new("valve").unwrap()]).unwrap();
+    let levels = Any::new(vec![7_i32, 8]).unwrap();
+    typed.call("raised", &[plant_location(&plant, "boiler", 3), major(&plant), levels]).unwrap();
+    let outcome = raised.join().unwrap().unwrap();
+    assert!(text(outcome.outs[0].value.as_ref().unwrap()).contains("boiler"));
+    assert_eq!(outcome.out::<Vec<i32>>("levels").unwrap(), [7, 8]);
+    let outcome = pulled.call("try_raised", &[]).unwrap();
+    assert!(!outcome.result::<bool>().unwrap());
+    assert_eq!(outcome.out::<Vec<i32>>("levels").unwrap(), [0_i32; 0]);
+    assert_eq!(pulled.call("stopped", &[]).unwrap().out::<String>("unit").unwrap(), "pump");
+    let outcome = pulled.call("try_stopped", &[]).unwrap();
+    assert!(outcome.result::<bool>().unwrap());
+    assert_eq!(outcome.out::<String>("unit").unwrap(), "valve");
+    assert!(!pulled.call("try_stopped", &[]).unwrap().result::<bool>().unwrap());
+    // A call that waits ends with the proxy.
+    let stopped = waiting("stopped");
+    proxy.disconnect_pull_supplier().unwrap();
+    let Err(RequestError::System(error)) = stopped.join().unwrap() else { panic!("the proxy has ended") };
+    assert_eq!(error.kind(), SystemExceptionKind::ObjectNotExist);
+    assert_eq!(plant.service.as_ref().unwrap().event_octets(), 0);
+}
+
+#[test]
+fn typed_suppliers_are_pulled_by_each_operation() {
+    let plant = Plant::start();
+    let channel = plant.channel();
+    let (alarms, calls) = plant.consumer("Plant::Alarms");
+    plant.proxy(ALARMS).connect_push_consumer(Some(&alarms)).unwrap();
+    let suppliers = channel.for_suppliers().unwrap().unwrap();
+    let proxy = suppliers.obtain_typed_pull_consumer(PULL_ALARMS).unwrap().unwrap();
+    // An object of another interface is a type error, and so is a supplier that is not typed.
+    let root = Poa::root(&plant.client).unwrap();
+    let wrong = root.activate(TypedPullSupplierSkeleton::new(TypedSupplier(alarms.as_object().clone()))).unwrap();
+    for supplier in [wrong.as_object().clone(), alarms.as_object().clone()] {
+        let refused = proxy.connect_pull_supplier(Some(&supplier.unchecked_narrow()));
+        assert!(matches!(refused, Err(ConnectPullSupplierError::TypeError(_))), "{refused:?}");
+    }
+    proxy.connect_pull_supplier(Some(&plant.supplier(&["pump", "valve"]))).unwrap();
+    wait_until("all calls", || calls.lock().unwrap().len() == 3);
+    let calls = calls.lock().unwrap();
+    let stopped: Vec<&String> = calls.iter().filter(|call| call.starts_with("stopped")).collect();
+    assert_eq!(stopped, ["stopped \"pump\"", "stopped \"valve\""]);
+    assert!(calls.iter().any(|call| call.starts_with("raised ") && call.contains("boiler")), "{calls:?}");
 }
 
 /// Without a repository there is no description of any interface.
