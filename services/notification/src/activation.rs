@@ -9,6 +9,11 @@ use spandrel::services::cos_notify_channel_admin::{
     SequenceProxyPushSupplierSkeleton, StructuredProxyPullConsumerSkeleton, StructuredProxyPullSupplierSkeleton,
     StructuredProxyPushConsumerSkeleton, StructuredProxyPushSupplierSkeleton,
 };
+use spandrel::services::cos_typed_event_channel_admin as typed_events;
+use spandrel::services::cos_typed_notify_channel_admin::{
+    TypedProxyPullConsumerSkeleton, TypedProxyPullSupplierSkeleton, TypedProxyPushConsumerSkeleton,
+    TypedProxyPushSupplierSkeleton,
+};
 use spandrel::{ObjectRef, SystemException};
 
 use crate::for_consumers::WaitingPulls;
@@ -19,7 +24,22 @@ use crate::servant::ProxyServant;
 pub(crate) fn activate(proxy: &ProxyServant) -> Result<ObjectRef, SystemException> {
     let ProxyKind { side, is_push, form } = proxy.proxy.kind;
     let own = || proxy.clone();
+    proxy.activate_typed_object()?;
+    let is_typed = proxy.proxy.interface.is_some();
     let servant: Arc<dyn Servant> = match (side, is_push, form) {
+        (Side::Suppliers, true, EventForm::Typed) => Arc::new(TypedProxyPushConsumerSkeleton::new(own())),
+        (Side::Suppliers, false, EventForm::Typed) => Arc::new(TypedProxyPullConsumerSkeleton::new(own())),
+        (Side::Consumers, true, EventForm::Typed) => Arc::new(TypedProxyPushSupplierSkeleton::new(own())),
+        (Side::Consumers, false, EventForm::Typed) => {
+            Arc::new(DeferringSkeleton::new(TypedProxyPullSupplierSkeleton::new(own()), WaitingPulls(own())))
+        }
+        (Side::Suppliers, true, EventForm::EventService) if is_typed => {
+            Arc::new(typed_events::TypedProxyPushConsumerSkeleton::new(own()))
+        }
+        (Side::Consumers, false, EventForm::EventService) if is_typed => {
+            let skeleton = typed_events::TypedProxyPullSupplierSkeleton::new(own());
+            Arc::new(DeferringSkeleton::new(skeleton, WaitingPulls(own())))
+        }
         (Side::Suppliers, true, EventForm::EventService) => {
             Arc::new(event_service::ProxyPushConsumerSkeleton::new(own()))
         }

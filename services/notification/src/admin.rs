@@ -30,6 +30,11 @@ impl Admin {
         }
     }
 
+    /// The part of the object id of its typed face.
+    pub(crate) fn typed_part(&self) -> String {
+        format!("{}/typed", self.name())
+    }
+
     /// Its part of the object id.
     pub(crate) fn name(&self) -> String {
         match self.side {

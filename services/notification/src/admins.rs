@@ -1,6 +1,7 @@
 //! The servants of administrators.
 
 use spandrel::net::sync::Arc;
+use spandrel::server::Servant;
 use spandrel::services::cos_event_channel_admin::{
     self as event_service, ProxyPullConsumer, ProxyPullSupplier, ProxyPushConsumer, ProxyPushSupplier,
 };
@@ -15,12 +16,14 @@ use spandrel::services::cos_notify_comm::notify_publish::OfferChangeError;
 use spandrel::services::cos_notify_comm::{NotifyPublishServant, NotifySubscribeServant};
 use spandrel::services::cos_notify_filter::filter_admin::{GetFilterError, RemoveFilterError};
 use spandrel::services::cos_notify_filter::{Filter, FilterAdminServant, MappingFilter};
+use spandrel::services::cos_typed_notify_channel_admin::{TypedConsumerAdminSkeleton, TypedSupplierAdminSkeleton};
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
 use crate::activation::activate;
 use crate::admin::Admin;
 use crate::changed_member::Member;
 use crate::channel::Channel;
+use crate::event_interface::EventInterface;
 use crate::filters::mapping_reference;
 use crate::kind::{EventForm, ProxyKind, Side};
 use crate::qos::{Level, Qos};
@@ -51,26 +54,36 @@ impl From<SystemException> for CreateError {
 
 impl AdminServant {
     pub(crate) fn activate(&self) -> Result<ObjectRef, SystemException> {
-        let part = self.admin.name();
+        let (part, typed) = (self.admin.name(), self.admin.typed_part());
+        let typed_servant: Arc<dyn Servant> = match self.admin.side {
+            Side::Suppliers => Arc::new(TypedSupplierAdminSkeleton::new(self.clone())),
+            Side::Consumers => Arc::new(TypedConsumerAdminSkeleton::new(self.clone())),
+        };
+        self.channel.serve(Some(&typed), typed_servant)?;
         match self.admin.side {
             Side::Suppliers => self.channel.serve(Some(&part), Arc::new(SupplierAdminSkeleton::new(self.clone()))),
             Side::Consumers => self.channel.serve(Some(&part), Arc::new(ConsumerAdminSkeleton::new(self.clone()))),
         }
     }
 
-    fn create<E: From<AdminLimitExceeded> + From<SystemException>>(
+    pub(crate) fn create<E: From<AdminLimitExceeded> + From<SystemException>>(
         &self,
         is_push: bool,
         form: EventForm,
+        interface: Option<Arc<EventInterface>>,
     ) -> Result<(ObjectRef, i32), E> {
         let kind = ProxyKind { side: self.admin.side, is_push, form };
-        let proxy = self.channel.add_proxy::<E>(&self.admin, kind)?;
+        let proxy = self.channel.add_proxy::<E>(&self.admin, kind, interface)?;
         let id = proxy.id;
         Ok((activate(&ProxyServant { channel: Arc::clone(&self.channel), proxy })?, id))
     }
 
-    fn create_plain(&self, is_push: bool) -> Result<ObjectRef, SystemException> {
-        let created = self.create::<CreateError>(is_push, EventForm::EventService);
+    pub(crate) fn create_plain(
+        &self,
+        is_push: bool,
+        interface: Option<Arc<EventInterface>>,
+    ) -> Result<ObjectRef, SystemException> {
+        let created = self.create::<CreateError>(is_push, EventForm::EventService, interface);
         created.map(|(object, _)| object).map_err(|CreateError(exception)| exception)
     }
 
@@ -141,21 +154,21 @@ impl NotifyPublishServant for AdminServant {
 
 impl event_service::ConsumerAdminServant for AdminServant {
     fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplier>, SystemException> {
-        Ok(Some(self.create_plain(true)?.unchecked_narrow()))
+        Ok(Some(self.create_plain(true, None)?.unchecked_narrow()))
     }
 
     fn obtain_pull_supplier(&self) -> Result<Option<ProxyPullSupplier>, SystemException> {
-        Ok(Some(self.create_plain(false)?.unchecked_narrow()))
+        Ok(Some(self.create_plain(false, None)?.unchecked_narrow()))
     }
 }
 
 impl event_service::SupplierAdminServant for AdminServant {
     fn obtain_push_consumer(&self) -> Result<Option<ProxyPushConsumer>, SystemException> {
-        Ok(Some(self.create_plain(true)?.unchecked_narrow()))
+        Ok(Some(self.create_plain(true, None)?.unchecked_narrow()))
     }
 
     fn obtain_pull_consumer(&self) -> Result<Option<ProxyPullConsumer>, SystemException> {
-        Ok(Some(self.create_plain(false)?.unchecked_narrow()))
+        Ok(Some(self.create_plain(false, None)?.unchecked_narrow()))
     }
 }
 
@@ -214,7 +227,7 @@ impl ConsumerAdminServant for AdminServant {
         &self,
         ctype: ClientType,
     ) -> Result<(Option<ProxySupplier>, i32), AdminLimitExceededError> {
-        let (object, id) = self.create::<AdminLimitExceededError>(false, ctype.into())?;
+        let (object, id) = self.create::<AdminLimitExceededError>(false, ctype.into(), None)?;
         Ok((Some(object.unchecked_narrow()), id))
     }
 
@@ -222,7 +235,7 @@ impl ConsumerAdminServant for AdminServant {
         &self,
         ctype: ClientType,
     ) -> Result<(Option<ProxySupplier>, i32), AdminLimitExceededError> {
-        let (object, id) = self.create::<AdminLimitExceededError>(true, ctype.into())?;
+        let (object, id) = self.create::<AdminLimitExceededError>(true, ctype.into(), None)?;
         Ok((Some(object.unchecked_narrow()), id))
     }
 
@@ -260,7 +273,7 @@ impl SupplierAdminServant for AdminServant {
         &self,
         ctype: ClientType,
     ) -> Result<(Option<ProxyConsumer>, i32), AdminLimitExceededError> {
-        let (object, id) = self.create::<AdminLimitExceededError>(false, ctype.into())?;
+        let (object, id) = self.create::<AdminLimitExceededError>(false, ctype.into(), None)?;
         Ok((Some(object.unchecked_narrow()), id))
     }
 
@@ -268,7 +281,7 @@ impl SupplierAdminServant for AdminServant {
         &self,
         ctype: ClientType,
     ) -> Result<(Option<ProxyConsumer>, i32), AdminLimitExceededError> {
-        let (object, id) = self.create::<AdminLimitExceededError>(true, ctype.into())?;
+        let (object, id) = self.create::<AdminLimitExceededError>(true, ctype.into(), None)?;
         Ok((Some(object.unchecked_narrow()), id))
     }
 

@@ -23,7 +23,9 @@ use crate::channel_edits::{ChannelEdits, forget_proxy, peer_reference};
 use crate::constraints::FilteredEvent;
 use crate::durable::{DurableStore, StoredEvent, Target};
 use crate::encoding::encoded_octets;
+use crate::event_interface::EventInterface;
 use crate::event_types::TypeSet;
+use crate::keys::TYPED;
 use crate::kind::{EventForm, ProxyKind, Side};
 use crate::live::LiveEvent;
 use crate::member::MemberState;
@@ -323,6 +325,18 @@ impl Channel {
         Ok(self.shared.adapter.id_to_reference(&self.object_id(part))?)
     }
 
+    fn deactivate_proxy(&self, proxy: &Proxy) {
+        self.deactivate(&proxy.name());
+        if proxy.interface.is_some() && proxy.kind.is_called() {
+            self.deactivate(&proxy.typed_part());
+        }
+    }
+
+    fn deactivate_admin(&self, admin: &Admin) {
+        self.deactivate(&admin.name());
+        self.deactivate(&admin.typed_part());
+    }
+
     fn deactivate(&self, part: &str) {
         // It may have been deactivated by another thread.
         _ = self.shared.adapter.deactivate_object(&self.object_id(Some(part)));
@@ -428,6 +442,7 @@ impl Channel {
         &self,
         admin: &Arc<Admin>,
         kind: ProxyKind,
+        interface: Option<Arc<EventInterface>>,
     ) -> Result<Arc<Proxy>, E> {
         let settings = *self.settings.read();
         let (name, bound) = match kind.side {
@@ -450,13 +465,13 @@ impl Channel {
                     AdminLimitExceeded { admin_property_err: AdminLimit { name: name.to_owned(), value } }.into()
                 );
             };
-            let proxy = Proxy::new(id, kind, admin, MemberState::default(), &qos, limits);
+            let proxy = Proxy::new(id, kind, admin, MemberState::default(), &qos, limits, interface);
             members.proxies.insert(proxy.id, Arc::clone(&proxy));
             (evicted, proxy)
         };
         if let Some(evicted) = evicted {
             self.disconnect(&evicted, DisconnectCause::Destroyed);
-            self.deactivate(&evicted.name());
+            self.deactivate_proxy(&evicted);
         }
         Ok(proxy)
     }
@@ -645,7 +660,7 @@ impl Channel {
         if self.members.write().proxies.remove(&proxy.id).is_some() {
             self.counts.add_departed(&proxy.queue.counts());
         }
-        self.deactivate(&proxy.name());
+        self.deactivate_proxy(proxy);
         let Connection::Connected(Some(peer)) = connection else { return };
         if cause != DisconnectCause::PeerFailed {
             let shared = &self.shared;
@@ -676,7 +691,7 @@ impl Channel {
         for proxy in self.proxies_of(admin) {
             self.disconnect(&proxy, DisconnectCause::Destroyed);
         }
-        self.deactivate(&admin.name());
+        self.deactivate_admin(admin);
         Ok(())
     }
 
@@ -701,8 +716,9 @@ impl Channel {
             self.disconnect(&proxy, DisconnectCause::Destroyed);
         }
         for admin in admins {
-            self.deactivate(&admin.name());
+            self.deactivate_admin(&admin);
         }
+        self.deactivate(TYPED);
         _ = self.shared.adapter.deactivate_object(&self.object_id(None)); // after this call
         Ok(())
     }

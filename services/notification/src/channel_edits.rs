@@ -52,7 +52,7 @@ impl ChannelEdits {
         self.edits.push(Edit::Admin((self.channel, admin.side, admin.id), None));
     }
 
-    /// Writes a connected proxy, or removes it.
+    /// Writes a connected proxy, or removes it. Those of typed peers end with the process.
     pub(crate) fn proxy(
         &mut self,
         proxy: &Arc<Proxy>,
@@ -61,7 +61,7 @@ impl ChannelEdits {
     ) -> Result<(), SystemException> {
         let key = (self.channel, proxy.id);
         let peer = proxy.peer.lock().as_ref().map(|peer| peer.reference.clone());
-        match peer.filter(|_| is_persistent) {
+        match peer.filter(|_| is_persistent && proxy.interface.is_none()) {
             Some(peer) => {
                 let fields: ProxyFields = (kind_fields(proxy.kind), proxy.admin.id, member_fields(state), peer);
                 self.edits.push(Edit::Proxy(key, Some(encoded(&fields)?)));

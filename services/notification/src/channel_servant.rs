@@ -6,7 +6,7 @@ use spandrel::services::cos_event_channel_admin as event_service;
 use spandrel::services::cos_notification::admin_properties_admin::SetAdminError;
 use spandrel::services::cos_notification::qo_s_admin::{SetQosError, ValidateQosError};
 use spandrel::services::cos_notification::{
-    AdminPropertiesAdminServant, NamedPropertyRange, Property, QoSAdminServant,
+    AdminPropertiesAdminServant, NamedPropertyRange, Property, QoSAdminServant, UnsupportedAdmin, UnsupportedQoS,
 };
 use spandrel::services::cos_notify_channel_admin::event_channel_factory::{CreateChannelError, GetEventChannelError};
 use spandrel::services::cos_notify_channel_admin::{
@@ -14,14 +14,16 @@ use spandrel::services::cos_notify_channel_admin::{
     EventChannelFactoryServant, EventChannelServant, EventChannelSkeleton, InterFilterGroupOperator, SupplierAdmin,
 };
 use spandrel::services::cos_notify_filter::FilterFactory;
+use spandrel::services::cos_typed_notify_channel_admin::TypedEventChannelSkeleton;
 use spandrel::services::event_monitoring::Monitor;
 use spandrel::services::notification_monitoring::MonitoredFactoryServant;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
+use crate::admin::Admin;
 use crate::admin_properties::AdminSettings;
 use crate::admins::AdminServant;
 use crate::channel::Channel;
-use crate::keys::{FACTORY_KEY, FILTERS, MONITOR};
+use crate::keys::{FACTORY_KEY, FILTERS, MONITOR, TYPED};
 use crate::kind::Side;
 use crate::members::DEFAULT_ADMIN;
 use crate::qos::{Level, Qos, Reliability};
@@ -45,6 +47,7 @@ pub(crate) fn serve_channel(registry: &Arc<Registry>, channel: &Arc<Channel>) ->
         }
     }
     let servant = ChannelServant { channel: Arc::clone(channel), registry: Arc::clone(registry) };
+    channel.serve(Some(TYPED), Arc::new(TypedEventChannelSkeleton::new(servant.clone())))?;
     channel.serve(None, Arc::new(EventChannelSkeleton::new(servant)))
 }
 
@@ -72,14 +75,19 @@ impl ChannelServant {
         self.channel.reference(Some(&admin.name()))
     }
 
-    fn create_admin(
+    pub(crate) fn create_admin(
         &self,
         side: Side,
         operator: InterFilterGroupOperator,
-    ) -> Result<(ObjectRef, i32), SystemException> {
+    ) -> Result<(ObjectRef, Arc<Admin>), SystemException> {
         let admin = self.channel.add_admin(side, operator)?;
-        let id = admin.id;
-        Ok((AdminServant { channel: Arc::clone(&self.channel), admin }.activate()?, id))
+        let servant = AdminServant { channel: Arc::clone(&self.channel), admin: Arc::clone(&admin) };
+        Ok((servant.activate()?, admin))
+    }
+
+    pub(crate) fn filter_factory(&self) -> Result<Option<FilterFactory>, SystemException> {
+        let id = ObjectId::from(FILTERS);
+        Ok(Some(self.registry.shared.adapter.id_to_reference(&id)?.unchecked_narrow()))
     }
 }
 
@@ -138,18 +146,17 @@ impl EventChannelServant for ChannelServant {
     }
 
     fn default_filter_factory(&self) -> Result<Option<FilterFactory>, SystemException> {
-        let id = ObjectId::from(FILTERS);
-        Ok(Some(self.registry.shared.adapter.id_to_reference(&id)?.unchecked_narrow()))
+        self.filter_factory()
     }
 
     fn new_for_consumers(&self, op: InterFilterGroupOperator) -> Result<(Option<ConsumerAdmin>, i32), SystemException> {
-        let (object, id) = self.create_admin(Side::Consumers, op)?;
-        Ok((Some(object.unchecked_narrow()), id))
+        let (object, admin) = self.create_admin(Side::Consumers, op)?;
+        Ok((Some(object.unchecked_narrow()), admin.id))
     }
 
     fn new_for_suppliers(&self, op: InterFilterGroupOperator) -> Result<(Option<SupplierAdmin>, i32), SystemException> {
-        let (object, id) = self.create_admin(Side::Suppliers, op)?;
-        Ok((Some(object.unchecked_narrow()), id))
+        let (object, admin) = self.create_admin(Side::Suppliers, op)?;
+        Ok((Some(object.unchecked_narrow()), admin.id))
     }
 
     fn get_consumeradmin(&self, id: i32) -> Result<Option<ConsumerAdmin>, AdminNotFoundError> {
@@ -173,16 +180,26 @@ impl EventChannelServant for ChannelServant {
 #[derive(Clone, Debug)]
 pub(crate) struct FactoryServant(pub(crate) Arc<Registry>);
 
+impl FactoryServant {
+    /// Creates a channel with these properties.
+    pub(crate) fn create<E: From<UnsupportedQoS> + From<UnsupportedAdmin> + From<SystemException>>(
+        &self,
+        initial_qos: &[Property],
+        initial_admin: &[Property],
+    ) -> Result<(ObjectRef, Arc<Channel>), E> {
+        let qos = Qos::default().with(initial_qos, Level::Channel, self.0.shared.reliability())?;
+        let settings = AdminSettings::default().with(initial_admin)?;
+        Ok(create_channel(&self.0, ChannelRecord { qos, settings, ..ChannelRecord::default() })?)
+    }
+}
+
 impl EventChannelFactoryServant for FactoryServant {
     fn create_channel(
         &self,
         initial_qos: &[Property],
         initial_admin: &[Property],
     ) -> Result<(Option<EventChannel>, i32), CreateChannelError> {
-        let qos = Qos::default().with(initial_qos, Level::Channel, self.0.shared.reliability())?;
-        let settings = AdminSettings::default().with(initial_admin)?;
-        let record = ChannelRecord { qos, settings, ..ChannelRecord::default() };
-        let (object, channel) = create_channel(&self.0, record)?;
+        let (object, channel) = self.create::<CreateChannelError>(initial_qos, initial_admin)?;
         Ok((Some(object.unchecked_narrow()), channel.id))
     }
 

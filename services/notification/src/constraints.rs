@@ -13,7 +13,7 @@ use spandrel_delivery::MemoryCharge;
 
 use crate::components::{Components, Filterable};
 use crate::encoding::encoded_octets;
-use crate::event_types::{ANY, is_match};
+use crate::event_types::{TYPED, is_match};
 use crate::filter_bounds::FilterBounds;
 use crate::notification::Content;
 
@@ -209,7 +209,7 @@ impl<'e> FilteredEvent<'e> {
 
     pub(crate) fn members(members: &'e [Property], bounds: &FilterBounds) -> Self {
         let components = Components::new(Filterable::Members(members), bounds.limits.filter_reads);
-        Self { domain: "", name: ANY, components }
+        Self { domain: "", name: TYPED, components }
     }
 }
 

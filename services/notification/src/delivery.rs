@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use spandrel::SystemException;
+use spandrel::dynamic::DynamicObject;
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_event_comm::pull_supplier::PullError;
 use spandrel::services::cos_event_comm::push_consumer::PushError;
@@ -9,13 +11,17 @@ use spandrel::services::cos_event_comm::{PullSupplier, PushConsumer};
 use spandrel::services::cos_notify_comm::{
     DisconnectedError, SequencePullSupplier, SequencePushConsumer, StructuredPullSupplier, StructuredPushConsumer,
 };
-use spandrel::{ObjectRef, SystemException};
-use spandrel_delivery::{BatchBounds, Delivery, DeliveryEnd, Event, PeerFailure, PullSupplierPeer, PushConsumerPeer};
+use spandrel_delivery::{
+    BatchBounds, Delivery, DeliveryEnd, Event, PeerFailure, PullSupplierPeer, PushConsumerPeer, TypedSupplier,
+    call_typed,
+};
 
 use crate::channel::{Channel, DisconnectCause};
+use crate::event_interface::{EventInterface, arguments};
 use crate::kind::{EventForm, Side};
 use crate::notification::{Content, Notification};
 use crate::proxy::Proxy;
+use crate::servant::CalledPeer;
 use crate::shared::{PullReply, structured};
 
 /// The time between two calls of a pull supplier that had no event.
@@ -43,6 +49,7 @@ enum ConsumerForm {
     Any(PushConsumer),
     Structured(StructuredPushConsumer),
     Sequence(SequencePushConsumer),
+    Typed(DynamicObject, Arc<EventInterface>),
 }
 
 struct Consumer<'c> {
@@ -75,6 +82,13 @@ impl PushConsumerPeer<Notification> for Consumer<'_> {
                     consumer.push_structured_event_async(&event).await.map_err(failure)?;
                 }
             }
+            ConsumerForm::Typed(object, interface) => {
+                for event in events {
+                    let content = &event.value.content;
+                    let Some(operation) = interface.operation_of(content) else { continue };
+                    call_typed(object, operation, &arguments(content)).await?;
+                }
+            }
             ConsumerForm::Sequence(consumer) => {
                 consumer.push_structured_events_async(&structured(events)).await.map_err(failure)?;
             }
@@ -88,6 +102,7 @@ enum Supplier {
     Any(PullSupplier),
     Structured(StructuredPullSupplier),
     Sequence(SequencePullSupplier),
+    Typed(TypedSupplier, Arc<EventInterface>),
 }
 
 impl PullSupplierPeer for Supplier {
@@ -109,13 +124,17 @@ impl PullSupplierPeer for Supplier {
                     supplier.try_pull_structured_events_async(PULL_BATCH).await.map_err(failure)?;
                 (events.into_iter().map(structured).collect(), has_event)
             }
+            Self::Typed(supplier, interface) => {
+                let call = supplier.pull().await?;
+                return Ok(call.map(|(operation, arguments)| vec![interface.event(&operation, arguments)]));
+            }
         };
         Ok((has_event && !events.is_empty()).then_some(events))
     }
 }
 
 /// Starts the task that pushes to a peer, or pulls from it.
-pub(crate) fn start_task(channel: &Arc<Channel>, proxy: &Arc<Proxy>, peer: ObjectRef) -> Result<(), SystemException> {
+pub(crate) fn start_task(channel: &Arc<Channel>, proxy: &Arc<Proxy>, peer: CalledPeer) -> Result<(), SystemException> {
     let (channel, proxy) = (Arc::clone(channel), Arc::clone(proxy));
     let orb = channel.shared.orb.clone();
     match proxy.kind.side {
@@ -124,26 +143,47 @@ pub(crate) fn start_task(channel: &Arc<Channel>, proxy: &Arc<Proxy>, peer: Objec
     }
 }
 
-async fn push_events(channel: Arc<Channel>, proxy: Arc<Proxy>, peer: ObjectRef) {
-    let peer = peer.with_timeout(Some(channel.shared.peers.timeout));
-    let form = match proxy.kind.form {
+/// The consumer in the form of its proxy; `None` for a typed object of a proxy that is not typed.
+fn consumer_form(channel: &Channel, proxy: &Proxy, peer: CalledPeer) -> Option<ConsumerForm> {
+    let peer = match peer {
+        CalledPeer::Typed(object) => return Some(ConsumerForm::Typed(object, proxy.interface.clone()?)),
+        CalledPeer::Own(peer) => peer.with_timeout(Some(channel.shared.peers.timeout)),
+    };
+    Some(match proxy.kind.form {
         EventForm::EventService | EventForm::Any => ConsumerForm::Any(peer.unchecked_narrow()),
         EventForm::Structured => ConsumerForm::Structured(peer.unchecked_narrow()),
         EventForm::Sequence => ConsumerForm::Sequence(peer.unchecked_narrow()),
+        EventForm::Typed => return None,
+    })
+}
+
+/// The supplier in the form of its proxy, as for consumers.
+fn supplier_form(channel: &Channel, proxy: &Proxy, peer: CalledPeer) -> Option<Supplier> {
+    let peer = match peer {
+        CalledPeer::Typed(object) => {
+            let interface = proxy.interface.clone()?;
+            return Some(Supplier::Typed(TypedSupplier::new(object, &interface.typed), interface));
+        }
+        CalledPeer::Own(peer) => peer.with_timeout(Some(channel.shared.peers.timeout)),
     };
+    Some(match proxy.kind.form {
+        EventForm::EventService | EventForm::Any => Supplier::Any(peer.unchecked_narrow()),
+        EventForm::Structured => Supplier::Structured(peer.unchecked_narrow()),
+        EventForm::Sequence => Supplier::Sequence(peer.unchecked_narrow()),
+        EventForm::Typed => return None,
+    })
+}
+
+async fn push_events(channel: Arc<Channel>, proxy: Arc<Proxy>, peer: CalledPeer) {
+    let Some(form) = consumer_form(&channel, &proxy, peer) else { return };
     let (name, label) = (channel.name(), proxy.name());
     let consumer = Consumer { form, channel: &channel, proxy: &proxy };
     let end = delivery(&channel, &proxy, &name, &label).push_events(&consumer).await;
     disconnect_after(end, &channel, &proxy);
 }
 
-async fn pull_events(channel: Arc<Channel>, proxy: Arc<Proxy>, peer: ObjectRef) {
-    let peer = peer.with_timeout(Some(channel.shared.peers.timeout));
-    let supplier = match proxy.kind.form {
-        EventForm::EventService | EventForm::Any => Supplier::Any(peer.unchecked_narrow()),
-        EventForm::Structured => Supplier::Structured(peer.unchecked_narrow()),
-        EventForm::Sequence => Supplier::Sequence(peer.unchecked_narrow()),
-    };
+async fn pull_events(channel: Arc<Channel>, proxy: Arc<Proxy>, peer: CalledPeer) {
+    let Some(supplier) = supplier_form(&channel, &proxy, peer) else { return };
     let (name, label) = (channel.name(), proxy.name());
     let publish = |events: Vec<Content>| publish_pulled(&channel, &proxy, events);
     let end = delivery(&channel, &proxy, &name, &label).pull_events(&supplier, || PULL_INTERVAL, publish).await;

@@ -8,6 +8,8 @@ use spandrel::services::cos_notification::EventType;
 const ALL: &str = "%ALL";
 /// The type name of an `any` without a structured event.
 pub(crate) const ANY: &str = "%ANY";
+/// The type name of a call of a typed supplier.
+pub(crate) const TYPED: &str = "%TYPED";
 
 /// Whether an event of this domain and type is one of a pattern. An empty part, `*` and `%ALL` are all; a `*` in a part stands
 /// for any characters.

@@ -25,18 +25,13 @@ use spandrel::services::cos_notify_comm::{
 use spandrel::services::cos_notify_filter::MappingFilter;
 use spandrel::types::{Any, Interface as _};
 use spandrel::{CompletionStatus, SystemException};
+use spandrel_delivery::no_event;
 
 use crate::changed_member::Member;
 use crate::filters::mapping_reference;
 use crate::proxy::required;
 use crate::servant::ProxyServant;
 use crate::shared::{PullReply, ReplyForm, structured};
-
-/// The exception for pulls without a deferred reply, which have no thread that may wait.
-fn no_event() -> SystemException {
-    let detail = "there is no event, and a call in the same process cannot wait for one";
-    SystemException::transient(0, CompletionStatus::No).with_detail(detail)
-}
 
 /// The number of events that a client demands.
 fn batch_size(max_number: i32) -> Result<usize, SystemException> {
@@ -172,7 +167,7 @@ impl SequencePullSupplierServant for ProxyServant {
 
 impl event_service::ProxyPushSupplierServant for ProxyServant {
     fn connect_push_consumer(&self, push_consumer: Option<&PushConsumer>) -> Result<(), ConnectPushConsumerError> {
-        self.connect(Some(required(push_consumer)?.as_object()))
+        self.connect_called(push_consumer.map(|consumer| consumer.as_object()))
     }
 }
 

@@ -114,7 +114,7 @@ impl event_service::ProxyPushConsumerServant for ProxyServant {
 
 impl event_service::ProxyPullConsumerServant for ProxyServant {
     fn connect_pull_supplier(&self, pull_supplier: Option<&PullSupplier>) -> Result<(), ConnectPullSupplierError> {
-        self.connect(Some(required(pull_supplier)?.as_object()))
+        self.connect_called(pull_supplier.map(|supplier| supplier.as_object()))
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) enum EventForm {
     Any,
     Structured,
     Sequence,
+    /// By calls of the operations of an interface.
+    Typed,
 }
 
 impl From<ClientType> for EventForm {
@@ -47,22 +49,37 @@ impl ProxyKind {
             (false, EventForm::Structured) => ProxyType::PullStructured,
             (true, EventForm::Sequence) => ProxyType::PushSequence,
             (false, EventForm::Sequence) => ProxyType::PullSequence,
+            (true, EventForm::Typed) => ProxyType::PushTyped,
+            (false, EventForm::Typed) => ProxyType::PullTyped,
         }
+    }
+
+    /// Whether the peer calls the proxy to pass or get events.
+    pub(crate) fn is_called(self) -> bool {
+        self.is_push == (self.side == Side::Suppliers)
     }
 
     /// The operation by which the peer learns of a disconnection.
     pub(crate) fn disconnect_of_peer(self) -> &'static str {
         match (self.side, self.is_push, self.form) {
-            (Side::Suppliers, true, EventForm::EventService | EventForm::Any) => "disconnect_push_supplier",
+            (Side::Suppliers, true, EventForm::EventService | EventForm::Any | EventForm::Typed) => {
+                "disconnect_push_supplier"
+            }
             (Side::Suppliers, true, EventForm::Structured) => "disconnect_structured_push_supplier",
             (Side::Suppliers, true, EventForm::Sequence) => "disconnect_sequence_push_supplier",
-            (Side::Suppliers, false, EventForm::EventService | EventForm::Any) => "disconnect_pull_supplier",
+            (Side::Suppliers, false, EventForm::EventService | EventForm::Any | EventForm::Typed) => {
+                "disconnect_pull_supplier"
+            }
             (Side::Suppliers, false, EventForm::Structured) => "disconnect_structured_pull_supplier",
             (Side::Suppliers, false, EventForm::Sequence) => "disconnect_sequence_pull_supplier",
-            (Side::Consumers, true, EventForm::EventService | EventForm::Any) => "disconnect_push_consumer",
+            (Side::Consumers, true, EventForm::EventService | EventForm::Any | EventForm::Typed) => {
+                "disconnect_push_consumer"
+            }
             (Side::Consumers, true, EventForm::Structured) => "disconnect_structured_push_consumer",
             (Side::Consumers, true, EventForm::Sequence) => "disconnect_sequence_push_consumer",
-            (Side::Consumers, false, EventForm::EventService | EventForm::Any) => "disconnect_pull_consumer",
+            (Side::Consumers, false, EventForm::EventService | EventForm::Any | EventForm::Typed) => {
+                "disconnect_pull_consumer"
+            }
             (Side::Consumers, false, EventForm::Structured) => "disconnect_structured_pull_consumer",
             (Side::Consumers, false, EventForm::Sequence) => "disconnect_sequence_pull_consumer",
         }

@@ -30,6 +30,9 @@
 //!   of all types.
 //! - An `any` with a structured event is that event. Any other `any` is, for consumers of structured events, the remainder of
 //!   the body of an event of the type `%ANY`.
+//! - A call of a typed supplier is an event of the type `%TYPED`; for consumers of `any` it is the sequence of its properties.
+//!   Any event with such properties is a call for typed consumers whose interface has the operation. Typed connections end
+//!   with the process.
 //! - If a channel has too many proxies, the oldest one that was never connected goes.
 #![forbid(unsafe_code)]
 
@@ -47,6 +50,7 @@ mod constraints;
 mod delivery;
 mod durable;
 mod encoding;
+mod event_interface;
 mod event_types;
 mod filter;
 mod filter_bounds;
@@ -78,11 +82,12 @@ mod servant;
 mod service;
 mod shared;
 mod store;
+mod typed;
 
 #[doc(hidden)]
 pub use spandrel;
 
-pub use keys::FACTORY_KEY;
+pub use keys::{FACTORY_KEY, TYPED_FACTORY_KEY};
 pub use limits::Limits;
 pub use service::{ADAPTER, NotificationError, NotificationOptions, NotificationService, STORE_FILE};
 pub use spandrel_delivery::PeerOptions;

@@ -1,5 +1,6 @@
 //! Events as the service has them, their two forms, and the properties in their headers.
 
+use std::borrow::Cow;
 use std::time::{Instant, SystemTime};
 
 use spandrel::net::sync::Arc;
@@ -10,9 +11,12 @@ use spandrel::services::cos_notification::{
 use spandrel::types::Any;
 
 use crate::durable::Target;
-use crate::event_types::ANY;
+use crate::event_types::{ANY, TYPED};
 use crate::live::LiveEvent;
 use crate::qos::{Qos, span};
+
+/// The name of the first property of a call.
+const OPERATION: &str = "operation";
 
 /// The contents of an event.
 #[derive(Clone, Debug)]
@@ -30,10 +34,35 @@ impl Content {
         }
     }
 
+    /// The event of a call, with the absolute name of the operation and its arguments by their names.
+    pub(crate) fn from_call(operation: &str, arguments: impl Iterator<Item = Property>) -> Self {
+        let operation = Property { name: OPERATION.to_owned(), value: Any::new(operation).unwrap_or_default() };
+        let event_type = EventType { domain_name: String::new(), type_name: TYPED.to_owned() };
+        let fixed_header = FixedEventHeader { event_type, event_name: String::new() };
+        Self::Structured(Box::new(StructuredEvent {
+            header: EventHeader { fixed_header, variable_header: Vec::new() },
+            filterable_data: std::iter::once(operation).chain(arguments).collect(),
+            remainder_of_body: Any::default(),
+        }))
+    }
+
+    /// The absolute name of the operation and the arguments, if the event is a call: its first property is `operation`.
+    pub(crate) fn to_call(&self) -> Option<(String, Cow<'_, [Property]>)> {
+        let properties = match self {
+            Self::Structured(event) => Cow::Borrowed(&*event.filterable_data),
+            Self::Any(value) => Cow::Owned(value.extract::<Vec<Property>>().ok()?),
+        };
+        let first = properties.first().filter(|first| first.name == OPERATION)?;
+        Some((first.value.extract().ok()?, properties))
+    }
+
     /// The event for a consumer of `any`. The encoding cannot fail: the event was encoded when it was received.
     pub(crate) fn to_any(&self) -> Any {
         match self {
             Self::Any(value) => value.clone(),
+            Self::Structured(event) if event.header.fixed_header.event_type.type_name == TYPED => {
+                Any::new(&event.filterable_data).unwrap_or_default()
+            }
             Self::Structured(event) => Any::new(&**event).unwrap_or_default(),
         }
     }

@@ -11,6 +11,7 @@ use spandrel_delivery::{ConnectionCell, Event, EventMemory, EventQueue, Lifetime
 use crate::admin::Admin;
 use crate::constraints::FilteredEvent;
 use crate::encoding::encoded_octets;
+use crate::event_interface::EventInterface;
 use crate::kind::ProxyKind;
 use crate::limits::Limits;
 use crate::mapping_filter::MappingFilter;
@@ -34,6 +35,8 @@ pub(crate) struct Peer {
 pub(crate) struct Proxy {
     pub(crate) id: i32,
     pub(crate) kind: ProxyKind,
+    /// The interface by whose operations a typed peer passes or gets events.
+    pub(crate) interface: Option<Arc<EventInterface>>,
     pub(crate) admin: Arc<Admin>,
     pub(crate) created: Instant,
     pub(crate) state: MemberCell,
@@ -57,6 +60,7 @@ impl Proxy {
         state: MemberState,
         channel: &Qos,
         limits: &Limits,
+        interface: Option<Arc<EventInterface>>,
     ) -> Arc<Self> {
         let effective = state.qos.or(&admin.state.get().qos).or(channel);
         let queue = EventQueue::new(queue_bounds(&effective, channel, limits));
@@ -64,6 +68,7 @@ impl Proxy {
         Arc::new(Self {
             id,
             kind,
+            interface,
             admin: Arc::clone(admin),
             created: Instant::now(),
             state: MemberCell::new(state),
@@ -107,6 +112,9 @@ impl Proxy {
 
     /// Whether an event is for the consumer by its subscription and filters, and its priority and life for this consumer.
     pub(crate) fn selects(&self, shared: &Shared, channel: &Qos, notification: &ReceivedEvent) -> Option<Lifetime> {
+        if self.interface.as_ref().is_some_and(|interface| interface.operation_of(&notification.content).is_none()) {
+            return None;
+        }
         let (domain, name) = notification.content.event_type();
         let (state, admin) = (self.state.get(), self.admin.state.get());
         if !(state.types.contains(domain, name) && admin.types.contains(domain, name)) {
@@ -150,6 +158,11 @@ impl Proxy {
     /// Its part of the object id.
     pub(crate) fn name(&self) -> String {
         format!("proxy/{}", self.id)
+    }
+
+    /// The part of the object id of the object that a typed peer calls.
+    pub(crate) fn typed_part(&self) -> String {
+        format!("proxy/{}/typed", self.id)
     }
 }
 

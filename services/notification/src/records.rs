@@ -91,6 +91,7 @@ pub(crate) struct ProxyRecord {
 }
 
 /// The forms of events by their numbers in records.
+/// The forms of proxies in the store. Typed ones are not in it.
 const FORMS: [EventForm; 4] = [EventForm::EventService, EventForm::Any, EventForm::Structured, EventForm::Sequence];
 
 pub(crate) fn kind_fields(kind: ProxyKind) -> (bool, bool, u32) {

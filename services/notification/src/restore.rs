@@ -31,7 +31,7 @@ use crate::proxy::Proxy;
 use crate::received::{Clock, ReceivedEvent};
 use crate::records::{EventRecord, FilterRecord, MemberRecord, ProxyRecord};
 use crate::registry::Registry;
-use crate::servant::ProxyServant;
+use crate::servant::{CalledPeer, ProxyServant};
 use crate::shared::Shared;
 use crate::store::{StoredChannel, StoredState, TargetLifetime};
 
@@ -80,7 +80,7 @@ pub(crate) fn restore(
     for proxy in served.into_iter().flatten() {
         let peer = proxy.proxy.peer.lock().as_ref().map(|peer| peer.reference.clone());
         let peer = peer.filter(|peer| *peer != Ior::default()).map(|peer| registry.shared.orb.reference(peer));
-        proxy.start_task(peer.as_ref())?;
+        proxy.start_task(peer.map(CalledPeer::Own))?;
     }
     Ok(())
 }
@@ -179,7 +179,7 @@ fn restore_proxy(
     let state = member_state(record.member, filters);
     let state = state.ok_or_else(|| RestoreError::Damaged(format!("channel {}: filters of proxy {id}", channel.id)))?;
     let qos = *channel.qos.read();
-    let proxy = Proxy::new(id, record.kind, admin, state, &qos, &shared.limits);
+    let proxy = Proxy::new(id, record.kind, admin, state, &qos, &shared.limits, None);
     let peer = Some(&record.peer).filter(|peer| **peer != Ior::default());
     let peer = peer.map(|peer| shared.orb.reference(peer.clone()));
     proxy.set_peer(&shared.peer_memory, record.peer)?;

@@ -1,5 +1,6 @@
 //! The servant of a proxy, as far as all interfaces of proxies agree.
 
+use spandrel::dynamic::DynamicObject;
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_event_channel_admin::AlreadyConnected;
 use spandrel::services::cos_event_comm::Disconnected;
@@ -14,10 +15,17 @@ use spandrel_delivery::Event;
 use crate::changed_member::Member;
 use crate::channel::{Channel, DisconnectCause};
 use crate::delivery::start_task;
-use crate::kind::Side;
 use crate::notification::{Content, Notification};
 use crate::proxy::Proxy;
 use crate::qos::{Level, Qos};
+
+/// The object that the channel calls to pass or get events.
+#[derive(Debug)]
+pub(crate) enum CalledPeer {
+    Own(ObjectRef),
+    /// The object that a typed peer returned.
+    Typed(DynamicObject),
+}
 
 /// A proxy and its channel, as the servant of all interfaces of proxies.
 #[derive(Clone, Debug)]
@@ -32,17 +40,23 @@ impl ProxyServant {
     where
         E: From<SystemException> + From<AlreadyConnected>,
     {
+        self.connect_with(peer, peer.cloned().map(CalledPeer::Own))
+    }
+
+    /// Connects a peer with the object that is called.
+    pub(crate) fn connect_with<E>(&self, peer: Option<&ObjectRef>, called: Option<CalledPeer>) -> Result<(), E>
+    where
+        E: From<SystemException> + From<AlreadyConnected>,
+    {
         let store = || self.channel.store_connection(&self.proxy, peer);
         self.proxy.connection.connect::<E>(peer, store, || self.channel.forget_connection(&self.proxy))?;
-        Ok(self.start_task(peer)?)
+        Ok(self.start_task(called)?)
     }
 
     /// Starts the task of a connected peer that is called.
-    pub(crate) fn start_task(&self, peer: Option<&ObjectRef>) -> Result<(), SystemException> {
-        let kind = self.proxy.kind;
-        let is_called = kind.is_push == (kind.side == Side::Consumers);
-        match peer.filter(|_| is_called) {
-            Some(peer) => start_task(&self.channel, &self.proxy, peer.clone()),
+    pub(crate) fn start_task(&self, called: Option<CalledPeer>) -> Result<(), SystemException> {
+        match called.filter(|_| !self.proxy.kind.is_called()) {
+            Some(called) => start_task(&self.channel, &self.proxy, called),
             None => Ok(()),
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use spandrel::net::sync::Arc;
 use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError, WaitForCompletion};
 use spandrel::services::cos_notify_filter::FilterFactorySkeleton;
+use spandrel::services::cos_typed_notify_channel_admin::TypedEventChannelFactorySkeleton;
 use spandrel::services::event_monitoring::MonitorSkeleton;
 use spandrel::services::notification_monitoring::MonitoredFactorySkeleton;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
@@ -16,7 +17,7 @@ use crate::durable::DurableStore;
 use crate::filter_bounds::FilterBounds;
 use crate::filter_factory::FilterFactory;
 use crate::filters::Filters;
-use crate::keys::{FACTORY_KEY, FILTERS, MONITOR};
+use crate::keys::{FACTORY_KEY, FILTERS, MONITOR, TYPED_FACTORY_KEY};
 use crate::limits::Limits;
 use crate::metrics::render;
 use crate::monitor::MonitorState;
@@ -186,6 +187,9 @@ impl NotificationService {
         let factory = MonitoredFactorySkeleton::new(FactoryServant(Arc::clone(&registry)));
         let factory = shared.serve(&ObjectId::from(FACTORY_KEY), Arc::new(factory))?;
         orb.set_object_key_alias(FACTORY_KEY, &factory)?;
+        let typed = TypedEventChannelFactorySkeleton::new(FactoryServant(Arc::clone(&registry)));
+        let typed = shared.serve(&ObjectId::from(TYPED_FACTORY_KEY), Arc::new(typed))?;
+        orb.set_object_key_alias(TYPED_FACTORY_KEY, &typed)?;
         let filters = FilterFactorySkeleton::new(FilterFactory(Arc::clone(&shared)));
         shared.serve(&ObjectId::from(FILTERS), Arc::new(filters))?;
         let monitor = MonitorSkeleton::new(MonitorState(Arc::clone(&registry)));
@@ -253,6 +257,7 @@ impl NotificationService {
             store.freeze();
         }
         shared.orb.remove_object_key_alias(FACTORY_KEY);
+        shared.orb.remove_object_key_alias(TYPED_FACTORY_KEY);
         for channel in self.registry.all() {
             channel.halt();
         }

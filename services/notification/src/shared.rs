@@ -11,9 +11,10 @@ use spandrel::services::cos_notify_comm::structured_pull_supplier::PullStructure
 use spandrel::services::cos_notify_comm::{NotifyPublish, NotifySubscribe};
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, Orb, Poa, SystemException};
-use spandrel_delivery::{Event, EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
+use spandrel_delivery::{CallArguments, Event, EventMemory, PeerOptions, PullEnd, PullReplies, Timer, WaitingPull};
 
 use crate::durable::DurableStore;
+use crate::event_interface::{EventInterface, arguments};
 use crate::filter_bounds::FilterBounds;
 use crate::filters::Filters;
 use crate::limits::Limits;
@@ -98,6 +99,12 @@ pub(crate) enum ReplyForm {
     Structured(DeferredReply<StructuredEvent, PullStructuredEventError>),
     /// With the most events of the batch.
     Sequence(DeferredReply<Vec<StructuredEvent>, PullStructuredEventsError>, usize),
+    /// To an operation of a pull interface: the arguments of a call.
+    Call {
+        reply: DeferredReply<CallArguments>,
+        interface: Arc<EventInterface>,
+        operation: String,
+    },
 }
 
 /// The events of a pull, or its exception.
@@ -122,12 +129,20 @@ impl WaitingPull for PullReply {
             ReplyForm::Any(reply) => reply.cancellation().is_cancelled(),
             ReplyForm::Structured(reply) => reply.cancellation().is_cancelled(),
             ReplyForm::Sequence(reply, _) => reply.cancellation().is_cancelled(),
+            ReplyForm::Call { reply, .. } => reply.cancellation().is_cancelled(),
+        }
+    }
+
+    fn accepts(&self, event: &Notification) -> bool {
+        match &self.reply {
+            ReplyForm::Call { interface, operation, .. } => interface.operation_of(&event.content) == Some(operation),
+            _ => true,
         }
     }
 
     fn how_many(&self) -> usize {
         match &self.reply {
-            ReplyForm::Any(_) | ReplyForm::Structured(_) => 1,
+            ReplyForm::Any(_) | ReplyForm::Structured(_) | ReplyForm::Call { .. } => 1,
             ReplyForm::Sequence(_, how_many) => *how_many,
         }
     }
@@ -150,6 +165,16 @@ impl WaitingPull for PullReply {
             }
             ReplyForm::Sequence(reply, _) => {
                 reply.send(outcome::<PullStructuredEventsError>(end).map(|events| structured(&events)));
+            }
+            ReplyForm::Call { reply, .. } => {
+                let events = outcome::<PullError>(end).map_err(|error| match error {
+                    PullError::Disconnected(_) => SystemException::object_not_exist(0, CompletionStatus::No),
+                    PullError::System(exception) => exception,
+                });
+                let first = |events: Vec<Arc<Event<Notification>>>| {
+                    events.first().map(|event| arguments(&event.value.content)).unwrap_or_default()
+                };
+                reply.send(events.map(first).map(CallArguments));
             }
         }
     }

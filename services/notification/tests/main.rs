@@ -11,3 +11,4 @@ mod orders;
 mod persistence;
 mod qualities;
 mod support;
+mod typed;

@@ -29,6 +29,8 @@ fn bundled_stubs_are_up_to_date() {
     bundled("cos", "EventMonitor.idl", "event_monitor.rs", &with_factory);
     let with_services = with_factory.external("EventMonitor.idl", "crate").expect("a path");
     let with_services = with_services.external("CosNotification.idl", "crate").expect("a path");
+    let typed = with_services.clone().asynchronous_client(false);
+    bundled("cos", "CosTypedNotification.idl", "cos_typed_notification.rs", &typed);
     bundled("cos", "NotificationMonitor.idl", "notification_monitor.rs", &with_services);
     bundled("cos", "ImplementationRepository.idl", "implementation_repository.rs", &options());
     bundled("bulk", "Bulk.idl", "bulk.rs", &options().asynchronous_client(false));
