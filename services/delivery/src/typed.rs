@@ -29,7 +29,7 @@ const TRY: &str = "try_";
 /// An interface whose operations are events.
 #[derive(Clone, Debug)]
 pub struct TypedInterface {
-    /// The interface `I`.
+    /// The interface `I`, whose operations are the events.
     pub events: Arc<InterfaceDescription>,
     /// `Pull<I>`, for peers by pull.
     pub pull: Option<Arc<InterfaceDescription>>,
@@ -211,7 +211,7 @@ fn is_pull_of(pull: &InterfaceDescription, events: &InterfaceDescription) -> boo
         })
 }
 
-/// `IDL:Plant/Alarms:1.0` for `IDL:Plant/PullAlarms:1.0`.
+/// The repository id of the events of a pull interface: `IDL:Plant/Alarms:1.0` for `IDL:Plant/PullAlarms:1.0`.
 fn id_of_events(pull: &str) -> Option<String> {
     let (path, version) = pull.rsplit_once(':')?;
     let start = path.rfind(['/', ':']).map_or(0, |index| index + 1);

@@ -187,8 +187,8 @@ impl ProxyServant {
     /// The arguments of the next call of an operation, for a consumer that pulls.
     fn take_call(&self, operation: &str) -> Result<Option<Vec<Any>>, SystemException> {
         self.require_connected()?;
-        let taken = self.proxy.queue.take_if(|event| event.operation() == Some(operation));
-        let event = taken.map_err(|_| SystemException::object_not_exist(0, CompletionStatus::No))?;
+        let next = self.proxy.queue.take_if(|event| event.operation() == Some(operation));
+        let event = next.map_err(|_| SystemException::object_not_exist(0, CompletionStatus::No))?;
         event.map(|event| event.value.arguments()).transpose()
     }
 

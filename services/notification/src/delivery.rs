@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use spandrel::SystemException;
 use spandrel::dynamic::DynamicObject;
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_event_comm::pull_supplier::PullError;
@@ -11,6 +10,7 @@ use spandrel::services::cos_event_comm::{PullSupplier, PushConsumer};
 use spandrel::services::cos_notify_comm::{
     DisconnectedError, SequencePullSupplier, SequencePushConsumer, StructuredPullSupplier, StructuredPushConsumer,
 };
+use spandrel::{ObjectRef, SystemException};
 use spandrel_delivery::{
     BatchBounds, Delivery, DeliveryEnd, Event, PeerFailure, PullSupplierPeer, PushConsumerPeer, TypedSupplier,
     call_typed,
@@ -21,7 +21,6 @@ use crate::event_interface::{EventInterface, arguments};
 use crate::kind::{EventForm, Side};
 use crate::notification::{Content, Notification};
 use crate::proxy::Proxy;
-use crate::servant::CalledPeer;
 use crate::shared::{PullReply, structured};
 
 /// The time between two calls of a pull supplier that had no event.
@@ -42,6 +41,14 @@ fn failure(error: DisconnectedError) -> PeerFailure {
         DisconnectedError::Disconnected(_) => PeerFailure::Disconnected,
         DisconnectedError::System(exception) => PeerFailure::System(exception),
     }
+}
+
+/// The object that the channel calls to pass or get events.
+#[derive(Debug)]
+pub(crate) enum CalledPeer {
+    Own(ObjectRef),
+    /// The object that a typed peer returned.
+    Typed(DynamicObject),
 }
 
 /// A consumer in its form.

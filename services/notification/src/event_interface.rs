@@ -1,17 +1,17 @@
 //! Interfaces of typed events with the absolute names of their operations.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_notification::Property;
 use spandrel::services::repository::{corba::DefinitionKind, default_repository};
 use spandrel::types::Any;
-use spandrel::{ObjectRef, SystemException};
+use spandrel::{ObjectRef, Orb, SystemException};
 use spandrel_cdr::{Decode, Encode};
 use spandrel_delivery::TypedInterface;
 
 use crate::notification::Content;
-use crate::shared::Shared;
 
 /// An interface whose operations are events.
 #[derive(Debug)]
@@ -27,11 +27,15 @@ impl EventInterface {
     ///
     /// # Errors
     /// As for [`TypedInterface::of_push`].
-    pub(crate) fn find(shared: &Shared, is_push: bool, id: &str) -> Result<Option<Arc<Self>>, SystemException> {
-        let timeout = shared.peers.timeout;
+    pub(crate) fn find(
+        orb: &Orb,
+        is_push: bool,
+        id: &str,
+        timeout: Duration,
+    ) -> Result<Option<Arc<Self>>, SystemException> {
         let find = if is_push { TypedInterface::of_push } else { TypedInterface::of_pull };
-        let Some(typed) = find(&shared.orb, id, timeout)? else { return Ok(None) };
-        let repository = default_repository(&shared.orb)?.with_timeout(Some(timeout));
+        let Some(typed) = find(orb, id, timeout)? else { return Ok(None) };
+        let repository = default_repository(orb)?.with_timeout(Some(timeout));
         let definition: Option<ObjectRef> = call(&repository, "lookup_id", &[&typed.events.id()])?;
         let Some(definition) = definition else { return Ok(None) };
         let definition = definition.with_timeout(Some(timeout));

@@ -15,6 +15,7 @@ use crate::admins::AdminServant;
 use crate::channel::Channel;
 use crate::channel_servant::serve_channel;
 use crate::constraints::{ChangeError, Constraints};
+use crate::delivery::CalledPeer;
 use crate::durable::{DurableStore, StoredEvent, Target};
 use crate::encoding::encoded_octets;
 use crate::event_types::TypeSet;
@@ -31,7 +32,7 @@ use crate::proxy::Proxy;
 use crate::received::{Clock, ReceivedEvent};
 use crate::records::{EventRecord, FilterRecord, MemberRecord, ProxyRecord};
 use crate::registry::Registry;
-use crate::servant::{CalledPeer, ProxyServant};
+use crate::servant::ProxyServant;
 use crate::shared::Shared;
 use crate::store::{StoredChannel, StoredState, TargetLifetime};
 

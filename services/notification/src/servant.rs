@@ -1,6 +1,5 @@
 //! The servant of a proxy, as far as all interfaces of proxies agree.
 
-use spandrel::dynamic::DynamicObject;
 use spandrel::net::sync::Arc;
 use spandrel::services::cos_event_channel_admin::AlreadyConnected;
 use spandrel::services::cos_event_comm::Disconnected;
@@ -14,18 +13,10 @@ use spandrel_delivery::Event;
 
 use crate::changed_member::Member;
 use crate::channel::{Channel, DisconnectCause};
-use crate::delivery::start_task;
+use crate::delivery::{CalledPeer, start_task};
 use crate::notification::{Content, Notification};
 use crate::proxy::Proxy;
 use crate::qos::{Level, Qos};
-
-/// The object that the channel calls to pass or get events.
-#[derive(Debug)]
-pub(crate) enum CalledPeer {
-    Own(ObjectRef),
-    /// The object that a typed peer returned.
-    Typed(DynamicObject),
-}
 
 /// A proxy and its channel, as the servant of all interfaces of proxies.
 #[derive(Clone, Debug)]

@@ -39,17 +39,19 @@ use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
 use crate::admins::AdminServant;
 use crate::channel_servant::{ChannelServant, FactoryServant};
+use crate::delivery::CalledPeer;
 use crate::event_interface::{EventInterface, arguments};
 use crate::keys::{TYPED, TYPED_FACTORY_KEY};
 use crate::kind::{EventForm, Side};
 use crate::members::DEFAULT_ADMIN;
 use crate::proxy::required;
-use crate::servant::{CalledPeer, ProxyServant};
+use crate::servant::ProxyServant;
 use crate::shared::{PullReply, ReplyForm};
 
 impl AdminServant {
     fn interface(&self, is_push: bool, id: &str) -> Result<Option<Arc<EventInterface>>, SystemException> {
-        EventInterface::find(&self.channel.shared, is_push, id)
+        let shared = &self.channel.shared;
+        EventInterface::find(&shared.orb, is_push, id, shared.peers.timeout)
     }
 }
 
@@ -278,8 +280,8 @@ impl ProxyServant {
     fn take_call(&self, interface: &EventInterface, operation: &str) -> Result<Option<Vec<Any>>, SystemException> {
         self.require_typed_connection()?;
         self.proxy.pulled.acknowledge();
-        let taken = self.proxy.queue.take_if(|event| interface.operation_of(&event.content) == Some(operation));
-        let event = taken.map_err(|_| SystemException::object_not_exist(0, CompletionStatus::No))?;
+        let next = self.proxy.queue.take_if(|event| interface.operation_of(&event.content) == Some(operation));
+        let event = next.map_err(|_| SystemException::object_not_exist(0, CompletionStatus::No))?;
         self.proxy.pulled.keep(event.as_slice());
         Ok(event.map(|event| arguments(&event.value.content)))
     }
