@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 
-use spandrel::net::sync::{Arc, Mutex};
+use spandrel::net::sync::{Arc, Mutex, Weak};
 use spandrel::services::av_streams::{
     BasicStreamCtrlServant, FlowSpec, FlowState, MCastConfigIf, MCastConfigIfServant, MCastConfigIfSkeleton, MmDevice,
     QoS, StreamCtrl, StreamCtrlServant, StreamCtrlSkeleton, StreamEndPoint, StreamEndPointA, StreamEndPointB,
@@ -15,11 +15,14 @@ use spandrel::{ObjectRef, SystemException};
 use spandrel_property::{LocalPropertySet, delegate_property_set};
 
 use crate::core::{Activation, Core, set_property};
-use crate::flow_spec::{FlowEntry, MAX_FLOWS, parse_flow_spec, shown};
+use crate::flow_spec::{FlowEntry, MAX_FLOWS, parse_flow_spec, shown, shown_within};
+use crate::peer_watch::Watcher;
 use crate::refusal::Refusal;
 
 /// The events that a control remembers.
 const MAX_EVENTS: usize = 64;
+/// The characters of a reason that are kept.
+const MAX_REASON: usize = 256;
 /// The property with the last event.
 const LAST_EVENT: &str = "LastEvent";
 /// The beginning of the name of an event about a flow that has ended.
@@ -50,11 +53,14 @@ struct StreamState {
 #[derive(Clone, Default)]
 struct FlowRecord {
     state: FlowState,
+    /// The reason of the end, of a flow that has ended.
+    end: Option<String>,
     connection: Option<ObjectRef>,
 }
 
 /// The servant of a stream's control.
 pub(crate) struct Control {
+    own: Weak<Self>,
     core: Arc<Core>,
     state: Mutex<StreamState>,
     properties: LocalPropertySet,
@@ -66,7 +72,8 @@ delegate_property_set!(Control, properties);
 impl Control {
     /// Serves the control of a stream without parties.
     pub(crate) fn serve(core: &Arc<Core>) -> Result<ObjectRef, SystemException> {
-        let control = Arc::new(Self {
+        let control = Arc::new_cyclic(|own| Self {
+            own: Weak::clone(own),
             core: Arc::clone(core),
             state: Mutex::default(),
             properties: core.properties(),
@@ -110,15 +117,17 @@ impl Control {
 
     /// Sets the properties with the flows and their states.
     fn publish(&self) {
-        let states: Vec<(String, FlowState)> =
-            self.state.lock().flows.iter().map(|(name, flow)| (name.clone(), flow.state)).collect();
-        let names: Vec<String> = states.iter().map(|(name, _)| name.clone()).collect();
+        let flows = self.state.lock().flows.clone();
+        let names: Vec<String> = flows.keys().cloned().collect();
         if let Ok(names) = types::Any::new(&names) {
             set_property(&self.properties, "Flows", &names);
         }
-        for (name, state) in states {
-            if let Ok(state) = types::Any::new(state) {
+        for (name, flow) in flows {
+            if let Ok(state) = types::Any::new(flow.state) {
                 set_property(&self.properties, &format!("{name}_state"), &state);
+            }
+            if let Some(Ok(end)) = flow.end.map(types::Any::new) {
+                set_property(&self.properties, &format!("{name}_end"), &end);
             }
         }
     }
@@ -133,7 +142,7 @@ impl Control {
         names.truncate(MAX_FLOWS);
         let mut state = self.state.lock();
         for name in names {
-            state.flows.insert(name, FlowRecord { state: FlowState::Stopped, connection: None });
+            state.flows.insert(name, FlowRecord { state: FlowState::Stopped, ..FlowRecord::default() });
         }
         drop(state);
         self.publish();
@@ -196,6 +205,8 @@ impl Control {
         match bound {
             Ok((b_party, is_met)) => {
                 self.record_flows(spec, &a_party.end_point)?;
+                self.watch(&a_party.end_point);
+                self.watch(&b_party.end_point);
                 let mut state = self.state.lock();
                 state.a_party = Some(a_party);
                 state.b_parties.push(b_party);
@@ -225,6 +236,14 @@ impl Control {
             is_met &= b_device.set_peer(Some(&own), Some(a_device), qos, names)?;
         }
         Ok(a_end.connect(Some(b_end), qos, spec)? && is_met)
+    }
+
+    /// Watches a party of the stream, which ends when the party is lost.
+    fn watch(&self, end_point: &StreamEndPoint) {
+        if let Some(control) = self.own.upgrade() {
+            let watcher: Arc<dyn Watcher> = control;
+            self.core.peers.add(end_point, &watcher);
+        }
     }
 
     fn require_unbound(&self) -> Result<(), Refusal> {
@@ -262,6 +281,7 @@ impl Control {
             }
         };
         self.record_flows(spec, &a_party.end_point)?;
+        self.watch(&a_party.end_point);
         let mut state = self.state.lock();
         (state.groups, state.configuration) = (groups, Some(configuration));
         state.a_party = Some(a_party);
@@ -304,6 +324,7 @@ impl Control {
         })();
         match added {
             Ok(is_connected) => {
+                self.watch(&b_party.end_point);
                 self.state.lock().b_parties.push(b_party);
                 Ok(is_connected && is_met)
             }
@@ -373,6 +394,43 @@ impl Control {
     }
 }
 
+impl Watcher for Control {
+    /// Takes a receiver out of a multipoint stream. A stream that loses its sender, or one of two parties, ends.
+    fn lose_peer(&self, peer: &ObjectRef, reason: &str) {
+        let is_lost = |party: &StreamParty| party.end_point.is_equivalent(peer);
+        let (is_a_party, is_leaf, names) = {
+            let state = self.state.lock();
+            let is_a_party = state.a_party.as_ref().is_some_and(is_lost);
+            let is_b_party = state.b_parties.iter().any(is_lost);
+            if !is_a_party && !is_b_party {
+                return; // it was unbound
+            }
+            let names: Vec<String> = state.flows.keys().cloned().collect();
+            (is_a_party, !is_a_party && state.configuration.is_some(), names)
+        };
+        let reason = format!("the {} party {reason}", if is_a_party { "A" } else { "B" });
+        tracing::info!(reason, "a stream has lost a party");
+        if is_leaf {
+            _ = self.unbind_matching(&[], is_lost);
+            return;
+        }
+        for name in names {
+            if let Ok(value) = types::Any::new(&reason) {
+                let event = StreamEvent { property_name: format!("{FLOW_DEAD}{name}"), property_value: value };
+                _ = self.push_event(&event);
+            }
+        }
+        let others: Vec<StreamParty> = self.parties().into_iter().filter(|party| !is_lost(party)).collect();
+        for party in others {
+            if let Err(error) = party.end_point.destroy(&[]) {
+                tracing::debug!(%error, "a party of a stream that ends does not answer");
+            }
+        }
+        let mut state = self.state.lock();
+        (state.a_party, state.b_parties) = (None, Vec::new());
+    }
+}
+
 impl BasicStreamCtrlServant for Control {
     fn stop(&self, spec: &[String]) -> Result<(), basic_stream_ctrl::StopError> {
         let names = self.names(spec)?;
@@ -428,6 +486,8 @@ impl BasicStreamCtrlServant for Control {
         let mut state = self.state.lock();
         if let Some(flow) = event.property_name.strip_prefix(FLOW_DEAD).and_then(|name| state.flows.get_mut(name)) {
             flow.state = FlowState::Dead;
+            let reason = event.property_value.extract::<String>().unwrap_or_default();
+            flow.end.get_or_insert_with(|| shown_within(&reason, MAX_REASON));
         }
         state.events.push_back(event.clone());
         if state.events.len() > MAX_EVENTS {
@@ -514,6 +574,8 @@ impl StreamCtrlServant for Control {
         self.require_unbound()?;
         let is_met = a_end.connect(Some(b_end), qos, flows)?;
         self.record_flows(flows, a_end)?;
+        self.watch(a_end);
+        self.watch(b_end);
         let party = |end_point: &StreamEndPoint| StreamParty {
             device: None,
             virtual_device: None,

@@ -17,6 +17,7 @@ use spandrel_property::{Limits, LocalPropertySet, PropertyIterators};
 use crate::flow::FlowEnd;
 use crate::limits::AvLimits;
 use crate::media::FlowDefinition;
+use crate::peer_watch::PeerWatch;
 
 /// The properties of one object at most.
 const MAX_PROPERTIES: usize = 256;
@@ -31,6 +32,7 @@ pub(crate) struct Core {
     /// The address at which flows listen.
     pub(crate) host: IpAddr,
     pub(crate) active_flows: Arc<AtomicUsize>,
+    pub(crate) peers: Arc<PeerWatch>,
     objects: AtomicUsize,
     locals: Mutex<Vec<LocalObject>>,
 }
@@ -41,7 +43,8 @@ type LocalObject = (ObjectRef, Weak<dyn Any + Send + Sync>);
 impl Core {
     pub(crate) fn new(adapter: Poa, iterators: Arc<PropertyIterators>, limits: AvLimits, host: IpAddr) -> Arc<Self> {
         let (active_flows, objects) = (Arc::default(), AtomicUsize::new(0));
-        Arc::new(Self { adapter, iterators, limits, host, active_flows, objects, locals: Mutex::default() })
+        let peers = PeerWatch::new(limits.absence);
+        Arc::new(Self { adapter, iterators, limits, host, active_flows, peers, objects, locals: Mutex::default() })
     }
 
     pub(crate) fn properties(&self) -> LocalPropertySet {

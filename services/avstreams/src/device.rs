@@ -119,6 +119,7 @@ impl Device {
                 return Err(exception.into());
             }
         };
+        end_point.watch_control();
         streams.insert(name.clone(), Stream { end_point, virtual_device });
         Ok((object, reference.unchecked_narrow(), is_met))
     }

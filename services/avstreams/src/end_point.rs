@@ -22,6 +22,7 @@ use crate::flow_spec::{
     Carrier, Direction, FlowAddress, FlowEntry, FlowProtocol, parse_flow_spec, parse_reverse_flow_spec,
 };
 use crate::media::FlowDefinition;
+use crate::peer_watch::Watcher;
 use crate::qos::{apply, negotiate};
 use crate::refusal::Refusal;
 
@@ -104,6 +105,14 @@ impl EndPoint {
         match self.side {
             Side::A => self.core.activate(Arc::new(StreamEndPointASkeleton::new(Arc::clone(self))), &self.activation),
             Side::B => self.core.activate(Arc::new(StreamEndPointBSkeleton::new(Arc::clone(self))), &self.activation),
+        }
+    }
+
+    /// Watches the control, if there is one.
+    pub(crate) fn watch_control(self: &Arc<Self>) {
+        if let Some(control) = &self.control {
+            let watcher: Arc<dyn Watcher> = Arc::<Self>::clone(self);
+            self.core.peers.add(control, &watcher);
         }
     }
 
@@ -680,6 +689,17 @@ impl EndPoint {
         self.publish_all();
         *spec = answer;
         Ok(is_met)
+    }
+}
+
+impl Watcher for EndPoint {
+    fn lose_peer(&self, _: &ObjectRef, reason: &str) {
+        let reason = format!("the control of the stream {reason}");
+        for slot in self.flows.lock().values() {
+            slot.flow.end_without_control(&reason);
+        }
+        tracing::info!(reason, "a stream has ended");
+        self.end();
     }
 }
 

@@ -49,8 +49,11 @@ impl FlowEnd {
         self.shared.begin()?;
         let opened = receiver::open(&self.shared, carrier, protocol, host, group);
         let (address, receiver) = opened.inspect_err(|_| self.shared.abort())?;
-        let sink = create();
-        FlowShared::spawn(&self.shared, move |shared| receiver.run(shared, sink))?;
+        let mut sink = create();
+        FlowShared::spawn(&self.shared, move |shared| {
+            shared.die(&receiver.run(shared, sink.as_mut()));
+            sink.flow_ended(&shared.death(), &shared.counters.snapshot());
+        })?;
         Ok(address)
     }
 
@@ -69,8 +72,11 @@ impl FlowEnd {
             return Err(error);
         }
         self.shared.state.lock().socket = sender.socket()?;
-        let source = create();
-        FlowShared::spawn(&self.shared, move |shared| sender.run(shared, source))
+        let mut source = create();
+        FlowShared::spawn(&self.shared, move |shared| {
+            shared.die(&sender.run(shared, source.as_mut()));
+            source.flow_ended(&shared.death(), &shared.counters.snapshot());
+        })
     }
 
     /// Shows the token at a further receiver of a multipoint flow, and adds it.
@@ -131,6 +137,12 @@ impl FlowEnd {
     pub(crate) fn close(&self) {
         self.shared.state.lock().on_death = None;
         self.shared.die("the flow was closed");
+    }
+
+    /// Ends the flow since the control of its stream is lost, which is not told.
+    pub(crate) fn end_without_control(&self, reason: &str) {
+        self.shared.state.lock().on_death = None;
+        self.shared.die(reason);
     }
 
     /// Begins anew after an end, as `disconnect` and a further connection do.

@@ -342,7 +342,12 @@ fn parse_protocol(text: &str) -> Result<FlowProtocol, FlowSpecError> {
 
 /// The beginning of a hostile text, without control characters.
 pub(crate) fn shown(text: &str) -> String {
-    text.chars().take(64).map(|c| if c.is_control() { '?' } else { c }).collect()
+    shown_within(text, 64)
+}
+
+/// As [`shown`], with this many characters at most.
+pub(crate) fn shown_within(text: &str, most: usize) -> String {
+    text.chars().take(most).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// The reason why a text is no flow specification.

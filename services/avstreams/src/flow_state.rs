@@ -98,11 +98,10 @@ impl FlowShared {
         self.active.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn spawn(this: &Arc<Self>, body: impl FnOnce(&Self) -> String + Send + 'static) -> io::Result<()> {
+    pub(crate) fn spawn(this: &Arc<Self>, body: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
         let shared = Arc::clone(this);
         let run = move || {
-            let reason = body(&shared);
-            shared.die(&reason);
+            body(&shared);
             shared.active.fetch_sub(1, Ordering::Relaxed);
         };
         let spawned = std::thread::Builder::new().name("spandrel-flow".to_owned()).spawn(run);
@@ -127,6 +126,11 @@ impl FlowShared {
         if let Some(listener) = listener {
             listener(reason);
         }
+    }
+
+    /// The reason of the end; empty before it.
+    pub(crate) fn death(&self) -> String {
+        self.state.lock().death.clone().unwrap_or_default()
     }
 
     pub(crate) fn command(&self) -> Command {

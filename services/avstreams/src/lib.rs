@@ -8,7 +8,7 @@
 //! # Flows
 //! The receiver of a flow listens, and the sender connects: by TCP, UDP, or RTP with RTCP; inside of TCP and UDP also by the
 //! Simple Flow Protocol 1.0. Each flow has a thread. A flow that ends tells the control of its stream the reason, by the event
-//! `flow_dead:NAME`.
+//! `flow_dead:NAME`. Parties watch the control of their stream, and a control its parties ([`AvLimits::absence`]).
 //!
 //! # Security
 //! The address of a receiver has a token of 32 random octets, which goes to the sender by the ORB (over TLS, if the objects
@@ -38,6 +38,7 @@ mod flow_spec;
 mod flow_state;
 mod limits;
 mod media;
+mod peer_watch;
 mod qos;
 mod receiver;
 mod refusal;

@@ -26,6 +26,9 @@ pub struct AvLimits {
     /// The longest time without progress: a receiver that takes nothing, or a started sender that is silent
     /// (default 10 s).
     pub idle: Duration,
+    /// The time for which the control of a stream may not answer its parties, or a party its control; after it the stream ends
+    /// (default 30 s). [`Duration::MAX`] for controls and parties that cannot be called.
+    pub absence: Duration,
     /// The time between two reports of RTCP (default 5 s).
     pub report_interval: Duration,
     /// The connections to the address of a TCP flow that have not shown the token (default 16).
@@ -45,6 +48,7 @@ impl Default for AvLimits {
             connect: Duration::from_secs(10),
             call: Duration::from_secs(30),
             idle: Duration::from_secs(10),
+            absence: Duration::from_secs(30),
             report_interval: Duration::from_secs(5),
             unknown_connections: 16,
         }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use spandrel::net::sync::Arc;
 
 use crate::flow_spec::{Carrier, FlowProtocol};
+use crate::statistics::FlowStatistics;
 
 /// A frame that a source sends.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +27,10 @@ pub struct ReceivedFrame {
     pub timestamp: u32,
     /// The time by which the frame was later than the earliest one, measured by timestamps.
     pub lateness: Duration,
+    /// The variation of the time between packets at this frame (RFC 3550, 6.4.1).
+    pub jitter: Duration,
+    /// The packets that were lost since the frame before.
+    pub lost: u64,
     /// The time of arrival of its last packet.
     pub arrival: Instant,
 }
@@ -34,6 +39,11 @@ pub struct ReceivedFrame {
 pub trait MediaSource: Send {
     /// The next frame; `None` ends the flow.
     fn next_frame(&mut self) -> Option<Frame>;
+
+    /// Takes the reason why the flow has ended, and its counts. No frame is asked for after it.
+    fn flow_ended(&mut self, reason: &str, statistics: &FlowStatistics) {
+        _ = (reason, statistics);
+    }
 }
 
 impl<F: FnMut() -> Option<Frame> + Send> MediaSource for F {
@@ -46,6 +56,11 @@ impl<F: FnMut() -> Option<Frame> + Send> MediaSource for F {
 pub trait MediaSink: Send {
     /// Takes the next frame of the flow.
     fn take_frame(&mut self, frame: ReceivedFrame);
+
+    /// Takes the reason why the flow has ended, and its counts. No frame comes after it.
+    fn flow_ended(&mut self, reason: &str, statistics: &FlowStatistics) {
+        _ = (reason, statistics);
+    }
 }
 
 impl<F: FnMut(ReceivedFrame) + Send> MediaSink for F {

@@ -119,8 +119,9 @@ fn join(group: SocketAddr, interface: Option<Ipv4Addr>) -> io::Result<UdpSocket>
 
 impl Receiver {
     /// Receives until the flow ends. Returns the reason of the end.
-    pub(crate) fn run(self, shared: &FlowShared, sink: Box<dyn MediaSink>) -> String {
-        let mut output = Output { sink, clock: Clock::new(shared.definition.clock_rate), has_clock: true };
+    pub(crate) fn run(self, shared: &FlowShared, sink: &mut dyn MediaSink) -> String {
+        let clock = Clock::new(shared.definition.clock_rate);
+        let mut output = Output { sink, clock, has_clock: true, told_lost: 0 };
         let outcome = match self.channel {
             Channel::Tcp(listener) => accept(shared, listener, self.token.as_ref()).and_then(|stream| {
                 let credit = credit_of(self.protocol);
@@ -148,17 +149,22 @@ fn credit_of(protocol: FlowProtocol) -> Option<u32> {
 }
 
 /// The sink with the measurements of its frames.
-struct Output {
-    sink: Box<dyn MediaSink>,
+struct Output<'s> {
+    sink: &'s mut dyn MediaSink,
     clock: Clock,
     has_clock: bool,
+    /// The lost packets of which the sink knows.
+    told_lost: u64,
 }
 
-impl Output {
+impl Output<'_> {
     fn give(&mut self, shared: &FlowShared, data: Vec<u8>, timestamp: u32, lateness: Duration) {
         shared.counters.count_frame(data.len());
         shared.counters.record_lateness(lateness);
-        self.sink.take_frame(ReceivedFrame { data, timestamp, lateness, arrival: Instant::now() });
+        let all_lost = shared.counters.lost.load(Ordering::Relaxed);
+        let lost = all_lost - std::mem::replace(&mut self.told_lost, all_lost);
+        let jitter = Duration::from_micros(self.clock.jitter_micros());
+        self.sink.take_frame(ReceivedFrame { data, timestamp, lateness, jitter, lost, arrival: Instant::now() });
     }
 
     fn measure(&mut self, shared: &FlowShared, timestamp: u32) -> Duration {
@@ -250,7 +256,7 @@ fn receive_stream(
     mut stream: TcpStream,
     has_frames: bool,
     credit: Option<u32>,
-    output: &mut Output,
+    output: &mut Output<'_>,
 ) -> io::Result<String> {
     stream.set_read_timeout(Some(TICK))?;
     stream.set_write_timeout(Some(shared.limits.idle))?;
@@ -374,7 +380,7 @@ struct DatagramReceiver {
 }
 
 impl DatagramReceiver {
-    fn run(mut self, shared: &FlowShared, output: &mut Output) -> io::Result<String> {
+    fn run(mut self, shared: &FlowShared, output: &mut Output<'_>) -> io::Result<String> {
         output.has_clock = !matches!(self.framing, Framing::Plain);
         let begin = Instant::now();
         let mut progress = begin;
@@ -474,7 +480,13 @@ impl DatagramReceiver {
     }
 
     /// Takes a datagram of the sender. Returns the reason if it ends the flow.
-    fn take(&mut self, shared: &FlowShared, datagram: &[u8], from: SocketAddr, output: &mut Output) -> Option<String> {
+    fn take(
+        &mut self,
+        shared: &FlowShared,
+        datagram: &[u8],
+        from: SocketAddr,
+        output: &mut Output<'_>,
+    ) -> Option<String> {
         match &mut self.framing {
             Framing::Plain => {
                 add(&shared.counters.packets, 1);
@@ -498,7 +510,7 @@ impl DatagramReceiver {
     }
 
     /// Gives the frames that are in order to the sink.
-    fn release(&mut self, shared: &FlowShared, output: &mut Output) {
+    fn release(&mut self, shared: &FlowShared, output: &mut Output<'_>) {
         match &mut self.framing {
             Framing::Plain => {}
             Framing::Rtp(rtp) => rtp.release(shared, output),
@@ -512,7 +524,7 @@ impl DatagramReceiver {
     }
 
     /// Gives all that has come to the sink, although earlier packets are missing.
-    fn flush(&mut self, shared: &FlowShared, output: &mut Output) {
+    fn flush(&mut self, shared: &FlowShared, output: &mut Output<'_>) {
         if let Framing::Rtp(rtp) = &mut self.framing {
             rtp.order.give_up();
             rtp.release(shared, output);
@@ -529,7 +541,7 @@ impl DatagramReceiver {
     }
 
     /// Reads the sender's reports and sends ours when they are due. Returns the reason if the sender leaves.
-    fn exchange_reports(&mut self, shared: &FlowShared, output: &Output) -> io::Result<Option<String>> {
+    fn exchange_reports(&mut self, shared: &FlowShared, output: &Output<'_>) -> io::Result<Option<String>> {
         let to = self.report_address();
         let (Framing::Rtp(rtp), Some(control)) = (&mut self.framing, &self.control) else { return Ok(None) };
         control.set_nonblocking(true)?;
@@ -612,7 +624,7 @@ impl RtpReceiver {
         }
     }
 
-    fn take(&mut self, shared: &FlowShared, datagram: &[u8], output: &mut Output) {
+    fn take(&mut self, shared: &FlowShared, datagram: &[u8], output: &mut Output<'_>) {
         let Some(packet) = parse(datagram) else { return add(&shared.counters.malformed, 1) };
         if *self.source.get_or_insert(packet.source) != packet.source {
             return add(&shared.counters.refused, 1);
@@ -624,7 +636,7 @@ impl RtpReceiver {
         }
     }
 
-    fn release(&mut self, shared: &FlowShared, output: &mut Output) {
+    fn release(&mut self, shared: &FlowShared, output: &mut Output<'_>) {
         while let Some(ordered) = self.order.pop(Instant::now()) {
             add(&shared.counters.lost, ordered.lost);
             let MediaPacket { timestamp, data, is_last, .. } = ordered.item;
@@ -655,7 +667,7 @@ impl RtpReceiver {
         }
     }
 
-    fn reception(&mut self, shared: &FlowShared, source: u32, output: &Output) -> Reception {
+    fn reception(&mut self, shared: &FlowShared, source: u32, output: &Output<'_>) -> Reception {
         let lost = shared.counters.lost.load(Ordering::Relaxed);
         let highest = self.order.highest();
         let (expected, newly_lost) = (highest.saturating_sub(self.reported.0), lost - self.reported.1);
@@ -784,7 +796,7 @@ impl SfpReceiver {
     }
 
     /// Gives frames to the sink. Returns their number, with those that were lost.
-    fn release(&mut self, shared: &FlowShared, output: &mut Output) -> u32 {
+    fn release(&mut self, shared: &FlowShared, output: &mut Output<'_>) -> u32 {
         while let Some(ordered) = self.order.pop(Instant::now()) {
             self.output.push(ordered);
         }

@@ -161,8 +161,8 @@ impl Sender {
     }
 
     /// Sends until the source or the flow ends. Returns the reason of the end.
-    pub(crate) fn run(mut self, shared: &FlowShared, mut source: Box<dyn MediaSource>) -> String {
-        let reason = match self.send_all(shared, source.as_mut()) {
+    pub(crate) fn run(mut self, shared: &FlowShared, source: &mut dyn MediaSource) -> String {
+        let reason = match self.send_all(shared, source) {
             Ok(reason) => reason.to_owned(),
             Err(error) => error.to_string(),
         };

@@ -165,6 +165,7 @@ impl AvStreams {
     /// # Errors
     /// Those of the adapter's destruction.
     pub fn stop(self) -> Result<(), AvError> {
+        self.core.peers.stop();
         for (_, device) in self.devices.lock().drain(..) {
             device.end();
         }

@@ -1,6 +1,8 @@
 //! Tests of audio and video streams, by sentences of the specification.
 
 mod control;
+mod deaths;
+mod executable;
 mod flow_specs;
 mod flows;
 mod foreign;

@@ -1,0 +1,180 @@
+//! Detection of peers that have died: end points watch the control of their stream, controls the end points of the parties.
+//!
+//! Each peer is asked by `_non_existent`, all of them at the same time, so that those that do not answer delay nothing.
+
+use std::future::Future as _;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use spandrel::messaging::AsyncReply;
+use spandrel::net::sync::{Arc, Condition, Mutex, Weak, time::Deadline};
+use spandrel::{ObjectRef, SystemException, SystemExceptionKind};
+
+/// The longest time between two questions to a peer.
+const MAX_INTERVAL: Duration = Duration::from_secs(10);
+/// The shortest time between two questions to a peer.
+const MIN_INTERVAL: Duration = Duration::from_millis(20);
+
+/// An object whose peers are watched.
+pub(crate) trait Watcher: Send + Sync + 'static {
+    /// Takes the reason why a peer counts as dead, such as `does not exist`. It may call other objects.
+    fn lose_peer(&self, peer: &ObjectRef, reason: &str);
+}
+
+/// The peers that the objects of a service watch, and the thread that asks them.
+pub(crate) struct PeerWatch {
+    /// The time for which a peer may not answer.
+    limit: Duration,
+    state: Mutex<State>,
+    changed: Condition,
+}
+
+#[derive(Default)]
+struct State {
+    watches: Vec<Watch>,
+    is_running: bool,
+    is_stopped: bool,
+}
+
+struct Watch {
+    peer: ObjectRef,
+    watcher: Weak<dyn Watcher>,
+    /// The beginning of the time without an answer, with the last exception.
+    silence: Option<(Instant, String)>,
+}
+
+/// The answer of a peer to one question.
+enum Answer {
+    Alive,
+    NotExistent,
+    Silent(String),
+}
+
+impl PeerWatch {
+    /// A watch without peers. A limit of [`Duration::MAX`] turns it off.
+    pub(crate) fn new(limit: Duration) -> Arc<Self> {
+        Arc::new(Self { limit, state: Mutex::default(), changed: Condition::default() })
+    }
+
+    /// Watches a peer until the watcher is dropped, or the peer was lost.
+    pub(crate) fn add(self: &Arc<Self>, peer: &ObjectRef, watcher: &Arc<dyn Watcher>) {
+        if self.limit == Duration::MAX {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.watches.push(Watch {
+            peer: peer.with_timeout(Some(self.interval())),
+            watcher: Arc::downgrade(watcher),
+            silence: None,
+        });
+        if !state.is_running && !state.is_stopped {
+            let watch = Arc::clone(self);
+            let spawned = std::thread::Builder::new().name("spandrel-av-watch".to_owned()).spawn(move || watch.run());
+            match spawned {
+                Ok(_) => state.is_running = true,
+                Err(error) => tracing::warn!(%error, "peers of streams are not watched: no thread could be started"),
+            }
+        }
+    }
+
+    /// Ends the thread that asks the peers.
+    pub(crate) fn stop(&self) {
+        self.state.lock().is_stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// The time between two questions, within which a peer has to answer.
+    fn interval(&self) -> Duration {
+        (self.limit / 4).clamp(MIN_INTERVAL, MAX_INTERVAL)
+    }
+
+    fn run(&self) {
+        loop {
+            let deadline = Deadline::after(self.interval());
+            let mut state = self.state.lock();
+            state.watches.retain(|watch| watch.watcher.strong_count() > 0);
+            if state.is_stopped || state.watches.is_empty() {
+                state.is_running = false;
+                return;
+            }
+            let peers: Vec<ObjectRef> = state.watches.iter().map(|watch| watch.peer.clone()).collect();
+            drop(state);
+            let questions: Vec<_> = peers.iter().map(Question::ask).collect();
+            let mut state = self.state.lock();
+            while !state.is_stopped && !self.changed.wait_until(&mut state, deadline).timed_out() {}
+            // Watches were added behind these in the meantime; none was removed.
+            let mut lost = Vec::new();
+            for (watch, question) in state.watches.iter_mut().zip(questions) {
+                if let Some(reason) = watch.take(question.answer(), self.limit) {
+                    lost.push((Weak::clone(&watch.watcher), watch.peer.clone(), reason));
+                    watch.watcher = Weak::<Lost>::new();
+                }
+            }
+            drop(state);
+            lost.into_iter().for_each(report);
+        }
+    }
+}
+
+/// A watcher that has lost its peer already.
+struct Lost;
+
+impl Watcher for Lost {
+    fn lose_peer(&self, _: &ObjectRef, _: &str) {}
+}
+
+/// Tells a watcher in a thread of its own, since its calls may take their whole time.
+fn report((watcher, peer, reason): (Weak<dyn Watcher>, ObjectRef, String)) {
+    let Some(watcher) = watcher.upgrade() else { return };
+    let spawned = std::thread::Builder::new().name("spandrel-av-loss".to_owned()).spawn({
+        let (watcher, peer, reason) = (Arc::clone(&watcher), peer.clone(), reason.clone());
+        move || watcher.lose_peer(&peer, &reason)
+    });
+    if spawned.is_err() {
+        watcher.lose_peer(&peer, &reason);
+    }
+}
+
+impl Watch {
+    /// Takes an answer. Returns the reason if the peer counts as dead.
+    fn take(&mut self, answer: Answer, limit: Duration) -> Option<String> {
+        match answer {
+            Answer::Alive => {
+                self.silence = None;
+                None
+            }
+            Answer::NotExistent => Some("does not exist any more".to_owned()),
+            Answer::Silent(error) => {
+                let (since, error) = self.silence.get_or_insert_with(|| (Instant::now(), error));
+                (since.elapsed() >= limit / 2).then(|| format!("does not answer: {error}"))
+            }
+        }
+    }
+}
+
+/// A question that was sent.
+struct Question(AsyncReply<bool, SystemException>);
+
+impl Question {
+    fn ask(peer: &ObjectRef) -> Self {
+        Self(peer.invoke_async("_non_existent", |_| Ok(()), |input| input.bool()))
+    }
+
+    fn answer(self) -> Answer {
+        match pin!(self.0).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(true)) => Answer::NotExistent,
+            Poll::Ready(Ok(false)) => Answer::Alive,
+            Poll::Ready(Err(error)) => match error.kind() {
+                SystemExceptionKind::ObjectNotExist => Answer::NotExistent,
+                SystemExceptionKind::Transient
+                | SystemExceptionKind::CommFailure
+                | SystemExceptionKind::NoResponse
+                | SystemExceptionKind::Timeout => Answer::Silent(error.to_string()),
+                // A server that does not know the operation, or does not permit it, answers all the same.
+                _ => Answer::Alive,
+            },
+            Poll::Pending => Answer::Silent("no reply within the interval of questions".to_owned()),
+        }
+    }
+}
