@@ -28,8 +28,9 @@ pub(crate) fn command_line() -> PathBuf {
 
 /// Builds the executable of a service, which `spandrel NAME` runs.
 pub(crate) fn build_service(name: &str) {
-    let package = format!("spandrel-{name}");
-    built(&package, &[&package]);
+    let program = format!("spandrel-{name}");
+    let package = if name == "av" { "spandrel-avstreams" } else { &program };
+    built(&program, &[package]);
 }
 
 /// A program in the folder that this test is built into. If it is absent, `cargo build --package` with these

@@ -326,6 +326,7 @@ pages! {
     imaging: "docs/imaging.md",
     interface_repository: "docs/interface-repository.md",
     life_cycle: "docs/life-cycle.md",
+    media_flows: "docs/media-flows.md",
     naming: "docs/naming-service.md",
     naming_in_the_tutorial: "docs/tutorial/naming.md",
     notification: "docs/notification-service.md",
