@@ -108,15 +108,16 @@ pub(crate) fn open(
     Ok(Sender { channel, framing, dscp: 0 })
 }
 
-/// Sets the class of traffic of IPv6 packets.
+/// Sets the class of traffic of IPv6 packets. Returns the class that the system has.
 #[cfg(unix)]
-fn set_class_v6(socket: &SockRef<'_>, class: u32) -> io::Result<()> {
-    socket.set_tclass_v6(class)
+fn set_class_v6(socket: &SockRef<'_>, class: u32) -> io::Result<u32> {
+    socket.set_tclass_v6(class)?;
+    socket.tclass_v6()
 }
 
 /// Windows leaves the class to the policies of the system.
 #[cfg(not(unix))]
-fn set_class_v6(_: &SockRef<'_>, _: u32) -> io::Result<()> {
+fn set_class_v6(_: &SockRef<'_>, _: u32) -> io::Result<u32> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -229,9 +230,14 @@ impl Sender {
         self.dscp = dscp;
         let class = u32::from(dscp) << 2;
         let set = |socket: SockRef<'_>, is_v4: bool| {
-            let set = if is_v4 { socket.set_tos_v4(class) } else { set_class_v6(&socket, class) };
-            if let Err(error) = set {
-                tracing::warn!(%error, dscp, "the class of service of a flow could not be set");
+            let set = if is_v4 {
+                socket.set_tos_v4(class).and_then(|()| socket.tos_v4())
+            } else {
+                set_class_v6(&socket, class)
+            };
+            match set {
+                Ok(class) => store(&shared.counters.dscp, u64::from(class >> 2)),
+                Err(error) => tracing::warn!(%error, dscp, "the class of service of a flow could not be set"),
             }
         };
         match &self.channel {

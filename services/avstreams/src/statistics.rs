@@ -31,6 +31,8 @@ pub struct FlowStatistics {
     pub jitter_micros: u64,
     /// The greatest lateness of a frame, in microseconds.
     pub max_lateness_micros: u64,
+    /// The class of service of a sender's packets (DSCP), as the system has it for the socket.
+    pub dscp: u64,
 }
 
 macro_rules! counters {
@@ -61,7 +63,8 @@ counters!(
     refused,
     malformed,
     jitter_micros,
-    max_lateness_micros
+    max_lateness_micros,
+    dscp
 );
 
 impl Counters {

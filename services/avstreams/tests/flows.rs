@@ -2,9 +2,9 @@
 
 use spandrel::services::av_streams::{FlowState, SfpStatus};
 use spandrel::types::Any;
-use spandrel_avstreams::{Carrier, FlowDefinition};
+use spandrel_avstreams::{Carrier, DSCP, FlowDefinition, QosRange};
 
-use crate::support::{Client, PATIENCE, Party, eventually, frame, sink, source};
+use crate::support::{Client, PATIENCE, Party, eventually, frame, qos, sink, source};
 
 const FRAMES: u32 = 20;
 
@@ -136,4 +136,26 @@ fn frames_flow_only_while_the_flow_is_started() {
     control.destroy(&[]).unwrap();
     assert!(control.start(&[]).is_err(), "the control is destroyed");
     eventually("all flows end", || party.streams().counts().1 == 0);
+}
+
+#[test]
+fn the_class_of_service_is_that_of_the_device_until_a_stream_changes_it() {
+    for carrier in Carrier::ALL {
+        let (client, party) = (Client::new(), Party::new());
+        let (sink, _frames) = sink("video");
+        let ranges = vec![QosRange::new(DSCP, 0, 63)];
+        let carriers = vec![carrier];
+        let sent = FlowDefinition { dscp: 10, qos: ranges.clone(), carriers, ..source("video", 1_000_000, 100) };
+        let (own, sending) = party.device(&client, &[sent]);
+        let (_, receiving) = party.device(&client, &[FlowDefinition { qos: ranges, ..sink }]);
+        let control = client.control(&party);
+        assert!(control.bind_devs(Some(&sending), Some(&receiving), &mut Vec::new(), &[]).unwrap());
+        control.start(&[]).unwrap();
+        // What getsockopt says of the socket that sends.
+        let class = || party.streams().statistics(&own, "video")[0].dscp;
+        eventually("the class of the device", || class() == 10);
+        assert!(control.modify_qo_s(&mut qos("video", DSCP, 46), &[]).unwrap());
+        eventually("the class that was asked for", || class() == 46);
+        control.destroy(&[]).unwrap();
+    }
 }
