@@ -13,6 +13,8 @@ mod parallel;
 mod robustness;
 mod seeds;
 
+use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -75,6 +77,13 @@ enum Command {
         /// The beginnings of the names of steps; without any, all steps
         steps: Vec<String>,
     },
+    /// Runs a test program until a test fails; for `mutants`
+    #[command(name = mutants::UNTIL_FAILURE, hide = true)]
+    UntilFailure {
+        /// The program with its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -96,6 +105,7 @@ fn run(command: Command) -> Result<()> {
         Command::Miri { all } => miri::run(all),
         Command::Models { times } => models::run(times),
         Command::Mutants { keep, areas } => mutants::run(&strs(&areas), keep),
+        Command::UntilFailure { command } => mutants::run_until_failure(&command, io::stdout()),
         Command::Full { again, steps } => full::run(&strs(&steps), again),
     }
 }
@@ -113,7 +123,9 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent_and_xtask_has_each_command() {
         Command::command().debug_assert();
-        let own: Vec<String> = Command::command().get_subcommands().map(|own| own.get_name().to_owned()).collect();
+        let command = Command::command();
+        let shown = command.get_subcommands().filter(|own| !own.is_hide_set());
+        let own: Vec<String> = shown.map(|own| own.get_name().to_owned()).collect();
         for name in &own {
             assert!(xtask::is_task(&[name]), "{name}");
         }

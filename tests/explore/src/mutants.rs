@@ -12,8 +12,10 @@ mod areas;
 mod copy;
 mod equivalents;
 mod outcomes;
+mod until_failure;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::num::NonZero;
@@ -29,6 +31,7 @@ use crate::parallel::run_in_parallel;
 use areas::{AREAS, Area, Suite};
 use equivalents::{Equivalents, Mutant};
 use outcomes::{Outcome, State};
+pub(crate) use until_failure::run_until_failure;
 
 const TOOL: &str = "cargo-mutants";
 const TOOL_VERSION: &str = "27.1.0";
@@ -36,6 +39,8 @@ const TOOL_VERSION: &str = "27.1.0";
 const LEAST_PERCENTAGE: f64 = 95.0;
 /// The least time limit of tests in seconds. It is longer for tests that take long without a mutant.
 const LEAST_TEST_TIMEOUT: u32 = 20;
+/// The hidden command of this program that runs a test program until a test fails.
+pub(crate) const UNTIL_FAILURE: &str = "until-failure";
 /// The time limit of a build in seconds.
 const BUILD_TIMEOUT: u32 = 600;
 
@@ -268,6 +273,9 @@ impl Run<'_> {
         let mut command = self.tool();
         command.args(["--in-place", "--iterate", "--test-package", suite.package]).arg("--output").arg(self.folder());
         command.args(suite.programs.iter().map(|program| format!("--cargo-arg={program}")));
+        let own = env::current_exe().context("cannot find the path of this program")?;
+        let runner = [own.to_str().context("the path of this program is not UTF-8")?, UNTIL_FAILURE];
+        command.arg(format!("--cargo-arg=--config=target.'cfg(all())'.runner={runner:?}"));
         command.arg(format!("--minimum-test-timeout={LEAST_TEST_TIMEOUT}"));
         command.arg(format!("--build-timeout={BUILD_TIMEOUT}"));
         let processors = thread::available_parallelism().map_or(1, NonZero::get);

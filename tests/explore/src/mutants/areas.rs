@@ -110,10 +110,11 @@ pub(super) const AREAS: [Area; 7] = [
             "services/naming/src/redb_store/tables.rs",
         ],
         every: 1,
-        suites: &[
-            Suite { package: "spandrel-naming", programs: &["--lib"], tests: &[] },
-            Suite { package: "spandrel-naming", programs: &["--test=naming"], tests: &["redo_log::", "store::"] },
-        ],
+        suites: &[Suite {
+            package: "spandrel-naming",
+            programs: &["--lib", "--test=naming"],
+            tests: &["encoding::", "redo_log::", "store::"],
+        }],
         folders: &["services/naming"],
     },
     Area {
