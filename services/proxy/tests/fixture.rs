@@ -68,6 +68,8 @@ pub(crate) struct Settings {
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) calls: CallLimits,
     pub(crate) http: HttpLimits,
+    /// Further arguments of the ORB that the proxy calls with.
+    pub(crate) client_args: Vec<String>,
 }
 
 /// The state of the account `Bank/alice`.
@@ -226,14 +228,14 @@ impl Fixture {
         objects: Orb,
         account: Arc<Account>,
         bound: &[(&str, &str, ObjectRef)],
-        idl: Descriptions,
+        idl: impl Into<Option<Descriptions>>,
     ) -> Self {
         let data = tempfile::tempdir().expect("a folder");
         let naming = NamingService::start(&objects, NamingOptions::new(data.path())).expect("a naming service");
         let address = objects.listen().expect("an address").remove(0);
         // As users configure it: by a URL.
         let url = format!("NameService=corbaloc::{}:{}/NameService", address.0, address.1);
-        let mut args = vec!["-ORBInitRef".to_owned(), url];
+        let mut args = [settings.client_args, vec!["-ORBInitRef".to_owned(), url]].concat();
         let client = Orb::builder().take_args(&mut args).expect("an option").build().expect("an ORB");
         let root = NamingContextExt::narrow(&naming.reference().clone()).expect("a context");
         let part = |id: &str| NameComponent { id: id.to_owned(), kind: String::new() };
@@ -243,7 +245,7 @@ impl Fixture {
         }
         let all = vec![Exposure { name: format!("{}/*", bound[0].0), operations: Vec::new() }];
         let exposures = settings.exposures.unwrap_or(all);
-        let catalogue = Catalogue::new(&client, &exposures, Some(idl)).expect("a naming service");
+        let catalogue = Catalogue::new(&client, &exposures, idl.into()).expect("a naming service");
         let authentication = settings
             .authentication
             .unwrap_or_else(|| Authentication { tokens: Tokens::one("tester", TOKEN), ..Authentication::default() });

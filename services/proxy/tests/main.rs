@@ -1,7 +1,8 @@
-//! Tests of the HTTP proxy: calls, the document, authentication, limits, hostile clients.
+//! Tests of the HTTP proxy: calls, the catalogue, the document, authentication, limits, hostile clients.
 
 mod authentication;
 mod calls;
+mod catalogue;
 mod document;
 mod executable;
 mod fixture;
