@@ -1,12 +1,12 @@
 //! The store: its operations, a loss of power at every write, and a full disk.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use spandrel::services::cos_naming::{BindingType, NameComponent};
 use spandrel::types::Ior;
-use spandrel_naming::store::{ContextId, IfBound, Store, StoreError, Target};
+use spandrel_naming::store::{ContextId, Done, IfBound, Store, StoreError, Target};
 use spandrel_naming::{RedbStore, RedbStoreOptions, Synchronization};
 use spandrel_store::Storage;
 use spandrel_test_support::disk::Disk;
@@ -340,4 +340,153 @@ fn changes_that_are_written_at_intervals_are_visible_at_once() {
     assert_eq!(all_names(&copied), names);
     drop(store);
     assert_eq!(all_names(&open(&disk.after_power_loss(&mut fastrand::Rng::with_seed(seed())))), names);
+}
+
+#[test]
+fn each_refusal_has_its_reason() {
+    let store = open(&Disk::default());
+    let [bound, absent] = ["bound", "absent"].map(step);
+    let root = ContextId::ROOT;
+    store.bind(root, &bound, &object(1), IfBound::Fail).unwrap();
+    let context = Target::Context(store.new_context().unwrap());
+    assert!(matches!(store.bind(root, &bound, &object(2), IfBound::Fail), Err(StoreError::AlreadyBound)));
+    let other_type = store.bind(root, &bound, &context, IfBound::Replace);
+    assert!(matches!(other_type, Err(StoreError::OtherType(BindingType::Nobject))), "{other_type:?}");
+    assert!(matches!(store.bind_new_context(root, &bound), Err(StoreError::AlreadyBound)));
+    assert!(matches!(store.destroy(root), Err(StoreError::NotEmpty(ContextId::ROOT))));
+    assert!(matches!(store.lookup(root, &absent), Err(StoreError::NotBound)));
+    assert!(matches!(store.unbind(root, &absent), Err(StoreError::NotBound)));
+    assert!(matches!(store.unbind_target(root, &absent, &object(1)), Err(StoreError::NotBound)));
+    assert!(matches!(store.unbind_target(root, &bound, &object(2)), Err(StoreError::NotBound)));
+    assert_eq!(store.lookup(root, &bound).unwrap(), object(1), "no refused change was made");
+    store.unbind_target(root, &bound, &object(1)).unwrap();
+    assert_eq!(store.list(root, None, 10).unwrap(), []);
+    assert!(matches!(store.destroy(root), Err(StoreError::Root)));
+}
+
+#[test]
+fn a_destroyed_context_is_refused_by_every_operation() {
+    let store = open(&Disk::default());
+    let gone = store.bind_new_context(ContextId::ROOT, &step("gone")).unwrap();
+    store.destroy(gone).unwrap();
+    let name = step("x");
+    let outcomes = [
+        store.lookup(gone, &name).map(drop),
+        store.bind(gone, &name, &object(1), IfBound::Replace),
+        store.unbind(gone, &name),
+        store.unbind_target(gone, &name, &object(1)),
+        store.bind_new_context(gone, &name).map(drop),
+        store.destroy(gone),
+        store.list(gone, None, 10).map(drop),
+        store.path(gone).map(drop),
+    ];
+    for outcome in outcomes {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, StoreError::NoContext(context) if context == gone), "{error:?}");
+        assert_eq!(error.to_string(), format!("context {} does not exist", gone.0));
+    }
+}
+
+/// A store that writes changes at this interval.
+fn open_with_interval(disk: &Disk, interval: Duration) -> RedbStore {
+    let synchronization = Synchronization::Every(interval);
+    RedbStore::open_in(storage(disk), &RedbStoreOptions { synchronization, ..RedbStoreOptions::default() }).unwrap()
+}
+
+#[test]
+fn deferred_changes_are_reported_with_their_outcome() {
+    for synchronization in [Synchronization::Always, Synchronization::Every(Duration::from_secs(3600))] {
+        let options = RedbStoreOptions { synchronization, ..RedbStoreOptions::default() };
+        let store = RedbStore::open_in(storage(&Disk::default()), &options).unwrap();
+        assert_eq!(store.defers(), synchronization == Synchronization::Always);
+        assert!(format!("{store:?}").contains(&format!("{synchronization:?}")), "{store:?}");
+        let (outcomes, reported) = mpsc::channel();
+        let done = || {
+            let outcomes = outcomes.clone();
+            Box::new(move |outcome| outcomes.send(outcome).unwrap())
+        };
+        let next = || reported.recv_timeout(Duration::from_secs(20)).expect("an outcome");
+        store.bind_then(ContextId::ROOT, &step("a"), &object(1), IfBound::Fail, done());
+        next().unwrap();
+        assert_eq!(store.lookup(ContextId::ROOT, &step("a")).unwrap(), object(1));
+        store.bind_then(ContextId::ROOT, &step("a"), &object(2), IfBound::Fail, done());
+        assert!(matches!(next(), Err(StoreError::AlreadyBound)));
+        store.unbind_then(ContextId::ROOT, &step("a"), done());
+        next().unwrap();
+        store.unbind_then(ContextId::ROOT, &step("a"), done());
+        assert!(matches!(next(), Err(StoreError::NotBound)));
+    }
+}
+
+/// The committer calls the function of a change that was made while another thread applied changes.
+#[test]
+fn a_store_whose_last_user_is_the_function_of_a_change_is_closed() {
+    const LIMIT: Duration = Duration::from_secs(20);
+    let disk = Disk::default();
+    let store = Arc::new(open(&disk));
+    let bind = |name: &str, done: Done| store.bind_then(ContextId::ROOT, &step(name), &object(1), IfBound::Fail, done);
+    let [(begun, is_begun), (go_on, goes_on), (is_last, becomes_last)] = [(); 3].map(|()| mpsc::channel());
+    let (closed, is_closed) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let done = move |outcome: Result<(), StoreError>| {
+                begun.send(()).unwrap();
+                goes_on.recv_timeout(LIMIT).unwrap();
+                outcome.unwrap();
+            };
+            bind("a", Box::new(done));
+        });
+        is_begun.recv_timeout(LIMIT).unwrap();
+        let last = Arc::clone(&store);
+        let done = move |outcome| {
+            becomes_last.recv_timeout(LIMIT).unwrap();
+            drop(last);
+            closed.send(outcome).unwrap();
+        };
+        bind("b", Box::new(done));
+        go_on.send(()).unwrap();
+    });
+    drop(store);
+    is_last.send(()).unwrap();
+    is_closed.recv_timeout(LIMIT).expect("the store is closed").unwrap();
+    // A closed store needs no log.
+    disk.log().set_contents(&[]);
+    assert_eq!(open(&disk).list(ContextId::ROOT, None, 10).unwrap().len(), 2);
+}
+
+#[test]
+fn changes_are_written_after_their_interval() {
+    let disk = Disk::default();
+    let store = open_with_interval(&disk, Duration::from_millis(1));
+    store.bind(ContextId::ROOT, &step("a"), &object(1), IfBound::Fail).unwrap();
+    let is_durable = || {
+        let lost = disk.after_power_loss(&mut fastrand::Rng::with_seed(seed()));
+        !open(&lost).list(ContextId::ROOT, None, 1).unwrap().is_empty()
+    };
+    spandrel_test_support::wait_until("a durable binding", is_durable);
+    drop(store);
+}
+
+/// The thread that writes at intervals has ended then.
+#[test]
+fn a_store_that_writes_at_intervals_can_be_opened_once_it_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("naming.redb");
+    for _ in 0..30 {
+        let synchronization = Synchronization::Every(Duration::from_micros(1));
+        RedbStore::open(&file, &RedbStoreOptions { synchronization, ..RedbStoreOptions::default() }).unwrap();
+    }
+}
+
+#[test]
+fn damage_of_a_value_is_found_by_the_check_of_an_open_store() {
+    let disk = Disk::default();
+    let mut store = open(&disk);
+    for nth in 0..1_000 {
+        store.bind(ContextId::ROOT, &step(&format!("name{nth}")), &object(nth), IfBound::Fail).unwrap();
+    }
+    store.synchronize().unwrap();
+    disk.replace(b"IDL:Object777:1.0", b"IDL:Object778:1.0");
+    let error = store.check().unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt(_)), "{error:?}");
 }
