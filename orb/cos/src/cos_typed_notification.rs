@@ -47,7 +47,6 @@ pub mod cos_typed_notify_comm {
     for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `CosTypedNotifyComm::TypedPushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedPushConsumerSkeleton<S>(pub S);
 
     impl<S> TypedPushConsumerSkeleton<S> {
@@ -91,49 +90,50 @@ pub mod cos_typed_notify_comm {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
+                            &self.0,
+                        ),
+                    )
                 }
                 1 => {
-                    let result = crate::cos_typed_event_comm::TypedPushConsumerServant::get_typed_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_typed_event_comm::TypedPushConsumerServant::get_typed_consumer(
+                            &self.0,
+                        ),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                        &self.0,
-                        &added,
-                        &removed,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_comm::NotifyPublishServant::offer_change(
+                            &self.0,
+                            &added,
+                            &removed,
+                        ),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
-                    let data: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_event_comm::PushConsumerServant::push(
-                        &self.0,
-                        &data,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let data: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PushConsumerServant::push(&self.0, &data),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -195,7 +195,6 @@ pub mod cos_typed_notify_comm {
     for ::std::sync::Arc<S> {}
 
     /// Dispatches requests for `CosTypedNotifyComm::TypedPullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedPullSupplierSkeleton<S>(pub S);
 
     impl<S> TypedPullSupplierSkeleton<S> {
@@ -240,54 +239,53 @@ pub mod cos_typed_notify_comm {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
+                            &self.0,
+                        ),
+                    )
                 }
                 1 => {
-                    let result = crate::cos_typed_event_comm::TypedPullSupplierServant::get_typed_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_typed_event_comm::TypedPullSupplierServant::get_typed_supplier(
+                            &self.0,
+                        ),
+                    )
                 }
                 2 => {
-                    match crate::cos_event_comm::PullSupplierServant::pull(&self.0) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PullSupplierServant::pull(&self.0),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                        &self.0,
-                        &added,
-                        &removed,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
+                            &self.0,
+                            &added,
+                            &removed,
+                        ),
+                    )
                 }
                 4 => {
-                    match crate::cos_event_comm::PullSupplierServant::try_pull(&self.0) {
-                        Ok((result, has_event)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&has_event, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PullSupplierServant::try_pull(&self.0),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -363,7 +361,6 @@ pub mod cos_typed_notify_channel_admin {
 
     impl<S: TypedEventChannelFactoryServant + ?Sized> TypedEventChannelFactoryServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn create_typed_channel(
             &self,
             initial_qo_s: &[crate::cos_notification::Property],
@@ -375,14 +372,12 @@ pub mod cos_typed_notify_channel_admin {
             S::create_typed_channel(self, initial_qo_s, initial_admin)
         }
 
-        #[inline]
         fn get_all_typed_channels(
             &self,
         ) -> Result<crate::cos_notify_channel_admin::ChannelIdSeq, rt::SystemException> {
             S::get_all_typed_channels(self)
         }
 
-        #[inline]
         fn get_typed_event_channel(
             &self,
             id: crate::cos_notify_channel_admin::ChannelId,
@@ -395,7 +390,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedEventChannelFactory` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedEventChannelFactorySkeleton<S>(pub S);
 
     impl<S> TypedEventChannelFactorySkeleton<S> {
@@ -437,50 +431,45 @@ pub mod cos_typed_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let initial_qo_s = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let initial_admin = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match TypedEventChannelFactoryServant::create_typed_channel(
-                        &self.0,
-                        &initial_qo_s,
-                        &initial_admin,
-                    ) {
-                        Ok((result, id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedEventChannelFactoryServant::create_typed_channel(
+                            &self.0,
+                            &initial_qo_s,
+                            &initial_admin,
+                        ),
+                    )
                 }
                 1 => {
-                    let result = TypedEventChannelFactoryServant::get_all_typed_channels(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        TypedEventChannelFactoryServant::get_all_typed_channels(&self.0),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let id: crate::cos_notify_channel_admin::ChannelId = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let id: crate::cos_notify_channel_admin::ChannelId = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match TypedEventChannelFactoryServant::get_typed_event_channel(
-                        &self.0,
-                        id,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedEventChannelFactoryServant::get_typed_event_channel(
+                            &self.0,
+                            id,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -491,7 +480,7 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotification::UnsupportedAdmin`, `CosNotification::UnsupportedQoS`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum UnsupportedAdminOrUnsupportedQoSError {
         /// The exception `CosNotification::UnsupportedAdmin`.
         UnsupportedAdmin(crate::cos_notification::UnsupportedAdmin),
@@ -506,7 +495,7 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ChannelNotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ChannelNotFoundError {
         /// The exception `CosNotifyChannelAdmin::ChannelNotFound`.
         ChannelNotFound(crate::cos_notify_channel_admin::ChannelNotFound),
@@ -671,7 +660,6 @@ pub mod cos_typed_notify_channel_admin {
 
     impl<S: TypedProxyPushConsumerServant + ?Sized> TypedProxyPushConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_typed_push_supplier(
             &self,
             push_supplier: Option<&crate::cos_event_comm::PushSupplier>,
@@ -681,7 +669,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedProxyPushConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedProxyPushConsumerSkeleton<S>(pub S);
 
     impl<S> TypedProxyPushConsumerSkeleton<S> {
@@ -747,191 +734,193 @@ pub mod cos_typed_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = crate::cos_notify_channel_admin::ProxyConsumerServant::my_admin(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxyConsumerServant::my_admin(
+                            &self.0,
+                        ),
+                    )
                 }
                 1 => {
-                    let result = crate::cos_notify_channel_admin::ProxyConsumerServant::my_type(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxyConsumerServant::my_type(
+                            &self.0,
+                        ),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = crate::cos_notify_filter::FilterAdminServant::add_filter(
-                        &self.0,
-                        new_filter.as_ref(),
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            &self.0,
+                            new_filter.as_ref(),
+                        ),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
-                    let push_supplier: Option<crate::cos_event_comm::PushSupplier> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let push_supplier: Option<crate::cos_event_comm::PushSupplier> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match TypedProxyPushConsumerServant::connect_typed_push_supplier(
-                        &self.0,
-                        push_supplier.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedProxyPushConsumerServant::connect_typed_push_supplier(
+                            &self.0,
+                            push_supplier.as_ref(),
+                        ),
+                    )
                 }
                 4 => {
-                    crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
+                            &self.0,
+                        ),
+                    )
                 }
                 5 => {
-                    let result = crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::get_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 7 => {
-                    let result = crate::cos_notification::QoSAdminServant::get_qos(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                    )
                 }
                 8 => {
-                    let result = crate::cos_typed_event_comm::TypedPushConsumerServant::get_typed_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_typed_event_comm::TypedPushConsumerServant::get_typed_consumer(
+                            &self.0,
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
-                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = crate::cos_notify_channel_admin::ProxyConsumerServant::obtain_subscription_types(
-                        &self.0,
-                        mode,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxyConsumerServant::obtain_subscription_types(
+                            &self.0,
+                            mode,
+                        ),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                        &self.0,
-                        &added,
-                        &removed,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_comm::NotifyPublishServant::offer_change(
+                            &self.0,
+                            &added,
+                            &removed,
+                        ),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
-                    let data: rt::Any = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match crate::cos_event_comm::PushConsumerServant::push(
-                        &self.0,
-                        &data,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let data: rt::Any = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PushConsumerServant::push(&self.0, &data),
+                    )
                 }
                 12 => {
-                    crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 14 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::set_qos(
-                        &self.0,
-                        &qos,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::ProxyConsumerServant::validate_event_qos(
-                        &self.0,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxyConsumerServant::validate_event_qos(
+                            &self.0,
+                            &required_qos,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::validate_qos(
-                        &self.0,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::validate_qos(
+                            &self.0,
+                            &required_qos,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -940,7 +929,7 @@ pub mod cos_typed_notify_channel_admin {
     rt::served! { TypedProxyPushConsumer, TypedProxyPushConsumerServant by TypedProxyPushConsumerSkeleton }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyConnectedError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(crate::cos_event_channel_admin::AlreadyConnected),
@@ -1142,7 +1131,6 @@ pub mod cos_typed_notify_channel_admin {
 
     impl<S: TypedProxyPullSupplierServant + ?Sized> TypedProxyPullSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_typed_pull_consumer(
             &self,
             pull_consumer: Option<&crate::cos_event_comm::PullConsumer>,
@@ -1152,7 +1140,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedProxyPullSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedProxyPullSupplierSkeleton<S>(pub S);
 
     impl<S> TypedProxyPullSupplierSkeleton<S> {
@@ -1223,232 +1210,240 @@ pub mod cos_typed_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = crate::cos_notify_channel_admin::ProxySupplierServant::my_admin(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::my_admin(
+                            &self.0,
+                        ),
+                    )
                 }
                 1 => {
-                    let result = crate::cos_notify_channel_admin::ProxySupplierServant::my_type(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::my_type(
+                            &self.0,
+                        ),
+                    )
                 }
                 2 => {
-                    let result = crate::cos_notify_channel_admin::ProxySupplierServant::lifetime_filter(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::lifetime_filter(
+                            &self.0,
+                        ),
+                    )
                 }
                 3 => {
-                    let result = crate::cos_notify_channel_admin::ProxySupplierServant::priority_filter(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::priority_filter(
+                            &self.0,
+                        ),
+                    )
                 }
                 4 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    crate::cos_notify_channel_admin::ProxySupplierServant::set_lifetime_filter(
-                        &self.0,
-                        value.as_ref(),
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::set_lifetime_filter(
+                            &self.0,
+                            value.as_ref(),
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    crate::cos_notify_channel_admin::ProxySupplierServant::set_priority_filter(
-                        &self.0,
-                        value.as_ref(),
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::set_priority_filter(
+                            &self.0,
+                            value.as_ref(),
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = crate::cos_notify_filter::FilterAdminServant::add_filter(
-                        &self.0,
-                        new_filter.as_ref(),
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            &self.0,
+                            new_filter.as_ref(),
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
-                    let pull_consumer: Option<crate::cos_event_comm::PullConsumer> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let pull_consumer: Option<crate::cos_event_comm::PullConsumer> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match TypedProxyPullSupplierServant::connect_typed_pull_consumer(
-                        &self.0,
-                        pull_consumer.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedProxyPullSupplierServant::connect_typed_pull_consumer(
+                            &self.0,
+                            pull_consumer.as_ref(),
+                        ),
+                    )
                 }
                 8 => {
-                    crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
+                            &self.0,
+                        ),
+                    )
                 }
                 9 => {
-                    let result = crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::get_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 11 => {
-                    let result = crate::cos_notification::QoSAdminServant::get_qos(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                    )
                 }
                 12 => {
-                    let result = crate::cos_typed_event_comm::TypedPullSupplierServant::get_typed_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_typed_event_comm::TypedPullSupplierServant::get_typed_supplier(
+                            &self.0,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
-                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = crate::cos_notify_channel_admin::ProxySupplierServant::obtain_offered_types(
-                        &self.0,
-                        mode,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::obtain_offered_types(
+                            &self.0,
+                            mode,
+                        ),
+                    )
                 }
                 14 => {
-                    match crate::cos_event_comm::PullSupplierServant::pull(&self.0) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PullSupplierServant::pull(&self.0),
+                    )
                 }
                 15 => {
-                    crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 17 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::set_qos(
-                        &self.0,
-                        &qos,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                    )
                 }
                 18 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                        &self.0,
-                        &added,
-                        &removed,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
+                            &self.0,
+                            &added,
+                            &removed,
+                        ),
+                    )
                 }
                 19 => {
-                    match crate::cos_event_comm::PullSupplierServant::try_pull(&self.0) {
-                        Ok((result, has_event)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&has_event, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PullSupplierServant::try_pull(&self.0),
+                    )
                 }
                 20 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::ProxySupplierServant::validate_event_qos(
-                        &self.0,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::validate_event_qos(
+                            &self.0,
+                            &required_qos,
+                        ),
+                    )
                 }
                 21 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::validate_qos(
-                        &self.0,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::validate_qos(
+                            &self.0,
+                            &required_qos,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -1612,7 +1607,6 @@ pub mod cos_typed_notify_channel_admin {
 
     impl<S: TypedProxyPullConsumerServant + ?Sized> TypedProxyPullConsumerServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_typed_pull_supplier(
             &self,
             pull_supplier: Option<&crate::cos_typed_event_comm::TypedPullSupplier>,
@@ -1620,14 +1614,12 @@ pub mod cos_typed_notify_channel_admin {
             S::connect_typed_pull_supplier(self, pull_supplier)
         }
 
-        #[inline]
         fn suspend_connection(
             &self,
         ) -> Result<(), typed_proxy_pull_consumer::SuspendConnectionError> {
             S::suspend_connection(self)
         }
 
-        #[inline]
         fn resume_connection(
             &self,
         ) -> Result<(), typed_proxy_pull_consumer::ResumeConnectionError> {
@@ -1636,7 +1628,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedProxyPullConsumer` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedProxyPullConsumerSkeleton<S>(pub S);
 
     impl<S> TypedProxyPullConsumerSkeleton<S> {
@@ -1701,185 +1692,188 @@ pub mod cos_typed_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = crate::cos_notify_channel_admin::ProxyConsumerServant::my_admin(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxyConsumerServant::my_admin(
+                            &self.0,
+                        ),
+                    )
                 }
                 1 => {
-                    let result = crate::cos_notify_channel_admin::ProxyConsumerServant::my_type(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxyConsumerServant::my_type(
+                            &self.0,
+                        ),
+                    )
                 }
                 2 => {
-                    let mut input = call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = crate::cos_notify_filter::FilterAdminServant::add_filter(
-                        &self.0,
-                        new_filter.as_ref(),
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            &self.0,
+                            new_filter.as_ref(),
+                        ),
+                    )
                 }
                 3 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let pull_supplier: Option<
                         crate::cos_typed_event_comm::TypedPullSupplier,
-                    > = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match TypedProxyPullConsumerServant::connect_typed_pull_supplier(
-                        &self.0,
-                        pull_supplier.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    > = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedProxyPullConsumerServant::connect_typed_pull_supplier(
+                            &self.0,
+                            pull_supplier.as_ref(),
+                        ),
+                    )
                 }
                 4 => {
-                    crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
+                            &self.0,
+                        ),
+                    )
                 }
                 5 => {
-                    let result = crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::get_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 7 => {
-                    let result = crate::cos_notification::QoSAdminServant::get_qos(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
-                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = crate::cos_notify_channel_admin::ProxyConsumerServant::obtain_subscription_types(
-                        &self.0,
-                        mode,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxyConsumerServant::obtain_subscription_types(
+                            &self.0,
+                            mode,
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                        &self.0,
-                        &added,
-                        &removed,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_comm::NotifyPublishServant::offer_change(
+                            &self.0,
+                            &added,
+                            &removed,
+                        ),
+                    )
                 }
                 10 => {
-                    crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 12 => {
-                    match TypedProxyPullConsumerServant::resume_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        TypedProxyPullConsumerServant::resume_connection(&self.0),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::set_qos(
-                        &self.0,
-                        &qos,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                    )
                 }
                 14 => {
-                    match TypedProxyPullConsumerServant::suspend_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        TypedProxyPullConsumerServant::suspend_connection(&self.0),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::ProxyConsumerServant::validate_event_qos(
-                        &self.0,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxyConsumerServant::validate_event_qos(
+                            &self.0,
+                            &required_qos,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::validate_qos(
-                        &self.0,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::validate_qos(
+                            &self.0,
+                            &required_qos,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -1888,7 +1882,7 @@ pub mod cos_typed_notify_channel_admin {
     rt::served! { TypedProxyPullConsumer, TypedProxyPullConsumerServant by TypedProxyPullConsumerSkeleton }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`, `CosEventChannelAdmin::TypeError`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AlreadyConnectedOrTypeErrorError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(crate::cos_event_channel_admin::AlreadyConnected),
@@ -1903,7 +1897,7 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ConnectionAlreadyInactive`, `CosNotifyChannelAdmin::NotConnected`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ConnectionAlreadyInactiveOrNotConnectedError {
         /// The exception `CosNotifyChannelAdmin::ConnectionAlreadyInactive`.
         ConnectionAlreadyInactive(
@@ -1921,7 +1915,7 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ConnectionAlreadyActive`, `CosNotifyChannelAdmin::NotConnected`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum ConnectionAlreadyActiveOrNotConnectedError {
         /// The exception `CosNotifyChannelAdmin::ConnectionAlreadyActive`.
         ConnectionAlreadyActive(
@@ -2135,7 +2129,6 @@ pub mod cos_typed_notify_channel_admin {
 
     impl<S: TypedProxyPushSupplierServant + ?Sized> TypedProxyPushSupplierServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn connect_typed_push_consumer(
             &self,
             push_consumer: Option<&crate::cos_typed_event_comm::TypedPushConsumer>,
@@ -2143,14 +2136,12 @@ pub mod cos_typed_notify_channel_admin {
             S::connect_typed_push_consumer(self, push_consumer)
         }
 
-        #[inline]
         fn suspend_connection(
             &self,
         ) -> Result<(), typed_proxy_push_supplier::SuspendConnectionError> {
             S::suspend_connection(self)
         }
 
-        #[inline]
         fn resume_connection(
             &self,
         ) -> Result<(), typed_proxy_push_supplier::ResumeConnectionError> {
@@ -2159,7 +2150,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedProxyPushSupplier` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedProxyPushSupplierSkeleton<S>(pub S);
 
     impl<S> TypedProxyPushSupplierSkeleton<S> {
@@ -2228,221 +2218,232 @@ pub mod cos_typed_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = crate::cos_notify_channel_admin::ProxySupplierServant::my_admin(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::my_admin(
+                            &self.0,
+                        ),
+                    )
                 }
                 1 => {
-                    let result = crate::cos_notify_channel_admin::ProxySupplierServant::my_type(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::my_type(
+                            &self.0,
+                        ),
+                    )
                 }
                 2 => {
-                    let result = crate::cos_notify_channel_admin::ProxySupplierServant::lifetime_filter(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::lifetime_filter(
+                            &self.0,
+                        ),
+                    )
                 }
                 3 => {
-                    let result = crate::cos_notify_channel_admin::ProxySupplierServant::priority_filter(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::priority_filter(
+                            &self.0,
+                        ),
+                    )
                 }
                 4 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    crate::cos_notify_channel_admin::ProxySupplierServant::set_lifetime_filter(
-                        &self.0,
-                        value.as_ref(),
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::set_lifetime_filter(
+                            &self.0,
+                            value.as_ref(),
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    crate::cos_notify_channel_admin::ProxySupplierServant::set_priority_filter(
-                        &self.0,
-                        value.as_ref(),
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::set_priority_filter(
+                            &self.0,
+                            value.as_ref(),
+                        ),
+                    )
                 }
                 6 => {
-                    let mut input = call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = crate::cos_notify_filter::FilterAdminServant::add_filter(
-                        &self.0,
-                        new_filter.as_ref(),
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            &self.0,
+                            new_filter.as_ref(),
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let push_consumer: Option<
                         crate::cos_typed_event_comm::TypedPushConsumer,
-                    > = rt::Decode::decode(&mut input)?;
-                    rt::end_arguments(&input);
-                    match TypedProxyPushSupplierServant::connect_typed_push_consumer(
-                        &self.0,
-                        push_consumer.as_ref(),
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    > = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedProxyPushSupplierServant::connect_typed_push_consumer(
+                            &self.0,
+                            push_consumer.as_ref(),
+                        ),
+                    )
                 }
                 8 => {
-                    crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
+                            &self.0,
+                        ),
+                    )
                 }
                 9 => {
-                    let result = crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::get_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 11 => {
-                    let result = crate::cos_notification::QoSAdminServant::get_qos(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = crate::cos_notify_channel_admin::ProxySupplierServant::obtain_offered_types(
-                        &self.0,
-                        mode,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::obtain_offered_types(
+                            &self.0,
+                            mode,
+                        ),
+                    )
                 }
                 13 => {
-                    crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 14 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 15 => {
-                    match TypedProxyPushSupplierServant::resume_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        TypedProxyPushSupplierServant::resume_connection(&self.0),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::set_qos(
-                        &self.0,
-                        &qos,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                    )
                 }
                 17 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                        &self.0,
-                        &added,
-                        &removed,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
+                            &self.0,
+                            &added,
+                            &removed,
+                        ),
+                    )
                 }
                 18 => {
-                    match TypedProxyPushSupplierServant::suspend_connection(&self.0) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::answer(
+                        call,
+                        TypedProxyPushSupplierServant::suspend_connection(&self.0),
+                    )
                 }
                 19 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::ProxySupplierServant::validate_event_qos(
-                        &self.0,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ProxySupplierServant::validate_event_qos(
+                            &self.0,
+                            &required_qos,
+                        ),
+                    )
                 }
                 20 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::validate_qos(
-                        &self.0,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::validate_qos(
+                            &self.0,
+                            &required_qos,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -2734,7 +2735,6 @@ pub mod cos_typed_notify_channel_admin {
 
     impl<S: TypedConsumerAdminServant + ?Sized> TypedConsumerAdminServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn obtain_typed_notification_pull_supplier(
             &self,
             supported_interface: &str,
@@ -2745,7 +2745,6 @@ pub mod cos_typed_notify_channel_admin {
             S::obtain_typed_notification_pull_supplier(self, supported_interface)
         }
 
-        #[inline]
         fn obtain_typed_notification_push_supplier(
             &self,
             uses_interface: &str,
@@ -2758,7 +2757,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedConsumerAdmin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedConsumerAdminSkeleton<S>(pub S);
 
     impl<S> TypedConsumerAdminSkeleton<S> {
@@ -2833,307 +2831,308 @@ pub mod cos_typed_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = crate::cos_notify_channel_admin::ConsumerAdminServant::my_channel(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::my_channel(
+                            &self.0,
+                        ),
+                    )
                 }
                 1 => {
-                    let result = crate::cos_notify_channel_admin::ConsumerAdminServant::my_id(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::my_id(
+                            &self.0,
+                        ),
+                    )
                 }
                 2 => {
-                    let result = crate::cos_notify_channel_admin::ConsumerAdminServant::my_operator(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::my_operator(
+                            &self.0,
+                        ),
+                    )
                 }
                 3 => {
-                    let result = crate::cos_notify_channel_admin::ConsumerAdminServant::lifetime_filter(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::lifetime_filter(
+                            &self.0,
+                        ),
+                    )
                 }
                 4 => {
-                    let result = crate::cos_notify_channel_admin::ConsumerAdminServant::priority_filter(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::priority_filter(
+                            &self.0,
+                        ),
+                    )
                 }
                 5 => {
-                    let result = crate::cos_notify_channel_admin::ConsumerAdminServant::pull_suppliers(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::pull_suppliers(
+                            &self.0,
+                        ),
+                    )
                 }
                 6 => {
-                    let result = crate::cos_notify_channel_admin::ConsumerAdminServant::push_suppliers(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::push_suppliers(
+                            &self.0,
+                        ),
+                    )
                 }
                 7 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    crate::cos_notify_channel_admin::ConsumerAdminServant::set_lifetime_filter(
-                        &self.0,
-                        value.as_ref(),
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::set_lifetime_filter(
+                            &self.0,
+                            value.as_ref(),
+                        ),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    crate::cos_notify_channel_admin::ConsumerAdminServant::set_priority_filter(
-                        &self.0,
-                        value.as_ref(),
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::set_priority_filter(
+                            &self.0,
+                            value.as_ref(),
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = crate::cos_notify_filter::FilterAdminServant::add_filter(
-                        &self.0,
-                        new_filter.as_ref(),
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            &self.0,
+                            new_filter.as_ref(),
+                        ),
+                    )
                 }
                 10 => {
-                    crate::cos_notify_channel_admin::ConsumerAdminServant::destroy(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::destroy(
+                            &self.0,
+                        ),
+                    )
                 }
                 11 => {
-                    let result = crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::get_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
-                    let proxy_id: crate::cos_notify_channel_admin::ProxyId = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let proxy_id: crate::cos_notify_channel_admin::ProxyId = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::ConsumerAdminServant::get_proxy_supplier(
-                        &self.0,
-                        proxy_id,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::get_proxy_supplier(
+                            &self.0,
+                            proxy_id,
+                        ),
+                    )
                 }
                 14 => {
-                    let result = crate::cos_notification::QoSAdminServant::get_qos(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
-                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::ConsumerAdminServant::obtain_notification_pull_supplier(
-                        &self.0,
-                        ctype,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::obtain_notification_pull_supplier(
+                            &self.0,
+                            ctype,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
-                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::ConsumerAdminServant::obtain_notification_push_supplier(
-                        &self.0,
-                        ctype,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::ConsumerAdminServant::obtain_notification_push_supplier(
+                            &self.0,
+                            ctype,
+                        ),
+                    )
                 }
                 17 => {
-                    let result = crate::cos_event_channel_admin::ConsumerAdminServant::obtain_pull_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::ConsumerAdminServant::obtain_pull_supplier(
+                            &self.0,
+                        ),
+                    )
                 }
                 18 => {
-                    let result = crate::cos_event_channel_admin::ConsumerAdminServant::obtain_push_supplier(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::ConsumerAdminServant::obtain_push_supplier(
+                            &self.0,
+                        ),
+                    )
                 }
                 19 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let supported_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match TypedConsumerAdminServant::obtain_typed_notification_pull_supplier(
-                        &self.0,
-                        &supported_interface,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedConsumerAdminServant::obtain_typed_notification_pull_supplier(
+                            &self.0,
+                            &supported_interface,
+                        ),
+                    )
                 }
                 20 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let uses_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match TypedConsumerAdminServant::obtain_typed_notification_push_supplier(
-                        &self.0,
-                        &uses_interface,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedConsumerAdminServant::obtain_typed_notification_push_supplier(
+                            &self.0,
+                            &uses_interface,
+                        ),
+                    )
                 }
                 21 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let supported_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_typed_event_channel_admin::TypedConsumerAdminServant::obtain_typed_pull_supplier(
-                        &self.0,
-                        &supported_interface,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_typed_event_channel_admin::TypedConsumerAdminServant::obtain_typed_pull_supplier(
+                            &self.0,
+                            &supported_interface,
+                        ),
+                    )
                 }
                 22 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let uses_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_typed_event_channel_admin::TypedConsumerAdminServant::obtain_typed_push_supplier(
-                        &self.0,
-                        &uses_interface,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_typed_event_channel_admin::TypedConsumerAdminServant::obtain_typed_push_supplier(
+                            &self.0,
+                            &uses_interface,
+                        ),
+                    )
                 }
                 23 => {
-                    crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 24 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 25 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::set_qos(
-                        &self.0,
-                        &qos,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                    )
                 }
                 26 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                        &self.0,
-                        &added,
-                        &removed,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
+                            &self.0,
+                            &added,
+                            &removed,
+                        ),
+                    )
                 }
                 27 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::validate_qos(
-                        &self.0,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::validate_qos(
+                            &self.0,
+                            &required_qos,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -3142,7 +3141,7 @@ pub mod cos_typed_notify_channel_admin {
     rt::served! { TypedConsumerAdmin, TypedConsumerAdminServant by TypedConsumerAdminSkeleton }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::AdminLimitExceeded`, `CosTypedEventChannelAdmin::InterfaceNotSupported`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AdminLimitExceededOrInterfaceNotSupportedError {
         /// The exception `CosNotifyChannelAdmin::AdminLimitExceeded`.
         AdminLimitExceeded(crate::cos_notify_channel_admin::AdminLimitExceeded),
@@ -3160,7 +3159,7 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::AdminLimitExceeded`, `CosTypedEventChannelAdmin::NoSuchImplementation`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AdminLimitExceededOrNoSuchImplementationError {
         /// The exception `CosNotifyChannelAdmin::AdminLimitExceeded`.
         AdminLimitExceeded(crate::cos_notify_channel_admin::AdminLimitExceeded),
@@ -3421,7 +3420,6 @@ pub mod cos_typed_notify_channel_admin {
 
     impl<S: TypedSupplierAdminServant + ?Sized> TypedSupplierAdminServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn obtain_typed_notification_push_consumer(
             &self,
             supported_interface: &str,
@@ -3432,7 +3430,6 @@ pub mod cos_typed_notify_channel_admin {
             S::obtain_typed_notification_push_consumer(self, supported_interface)
         }
 
-        #[inline]
         fn obtain_typed_notification_pull_consumer(
             &self,
             uses_interface: &str,
@@ -3445,7 +3442,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedSupplierAdmin` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedSupplierAdminSkeleton<S>(pub S);
 
     impl<S> TypedSupplierAdminSkeleton<S> {
@@ -3516,271 +3512,264 @@ pub mod cos_typed_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
                 0 => {
-                    let result = crate::cos_notify_channel_admin::SupplierAdminServant::my_channel(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::SupplierAdminServant::my_channel(
+                            &self.0,
+                        ),
+                    )
                 }
                 1 => {
-                    let result = crate::cos_notify_channel_admin::SupplierAdminServant::my_id(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::SupplierAdminServant::my_id(
+                            &self.0,
+                        ),
+                    )
                 }
                 2 => {
-                    let result = crate::cos_notify_channel_admin::SupplierAdminServant::my_operator(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::SupplierAdminServant::my_operator(
+                            &self.0,
+                        ),
+                    )
                 }
                 3 => {
-                    let result = crate::cos_notify_channel_admin::SupplierAdminServant::pull_consumers(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::SupplierAdminServant::pull_consumers(
+                            &self.0,
+                        ),
+                    )
                 }
                 4 => {
-                    let result = crate::cos_notify_channel_admin::SupplierAdminServant::push_consumers(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::SupplierAdminServant::push_consumers(
+                            &self.0,
+                        ),
+                    )
                 }
                 5 => {
-                    let mut input = call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let result = crate::cos_notify_filter::FilterAdminServant::add_filter(
-                        &self.0,
-                        new_filter.as_ref(),
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            &self.0,
+                            new_filter.as_ref(),
+                        ),
+                    )
                 }
                 6 => {
-                    crate::cos_notify_channel_admin::SupplierAdminServant::destroy(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::SupplierAdminServant::destroy(
+                            &self.0,
+                        ),
+                    )
                 }
                 7 => {
-                    let result = crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 8 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::get_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 9 => {
-                    let mut input = call.arguments()?;
-                    let proxy_id: crate::cos_notify_channel_admin::ProxyId = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let proxy_id: crate::cos_notify_channel_admin::ProxyId = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::SupplierAdminServant::get_proxy_consumer(
-                        &self.0,
-                        proxy_id,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::SupplierAdminServant::get_proxy_consumer(
+                            &self.0,
+                            proxy_id,
+                        ),
+                    )
                 }
                 10 => {
-                    let result = crate::cos_notification::QoSAdminServant::get_qos(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                    )
                 }
                 11 => {
-                    let mut input = call.arguments()?;
-                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::SupplierAdminServant::obtain_notification_pull_consumer(
-                        &self.0,
-                        ctype,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::SupplierAdminServant::obtain_notification_pull_consumer(
+                            &self.0,
+                            ctype,
+                        ),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_channel_admin::SupplierAdminServant::obtain_notification_push_consumer(
-                        &self.0,
-                        ctype,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_channel_admin::SupplierAdminServant::obtain_notification_push_consumer(
+                            &self.0,
+                            ctype,
+                        ),
+                    )
                 }
                 13 => {
-                    let result = crate::cos_event_channel_admin::SupplierAdminServant::obtain_pull_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::SupplierAdminServant::obtain_pull_consumer(
+                            &self.0,
+                        ),
+                    )
                 }
                 14 => {
-                    let result = crate::cos_event_channel_admin::SupplierAdminServant::obtain_push_consumer(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_event_channel_admin::SupplierAdminServant::obtain_push_consumer(
+                            &self.0,
+                        ),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let uses_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match TypedSupplierAdminServant::obtain_typed_notification_pull_consumer(
-                        &self.0,
-                        &uses_interface,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedSupplierAdminServant::obtain_typed_notification_pull_consumer(
+                            &self.0,
+                            &uses_interface,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let supported_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match TypedSupplierAdminServant::obtain_typed_notification_push_consumer(
-                        &self.0,
-                        &supported_interface,
-                    ) {
-                        Ok((result, proxy_id)) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&proxy_id, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedSupplierAdminServant::obtain_typed_notification_push_consumer(
+                            &self.0,
+                            &supported_interface,
+                        ),
+                    )
                 }
                 17 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let uses_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_typed_event_channel_admin::TypedSupplierAdminServant::obtain_typed_pull_consumer(
-                        &self.0,
-                        &uses_interface,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_typed_event_channel_admin::TypedSupplierAdminServant::obtain_typed_pull_consumer(
+                            &self.0,
+                            &uses_interface,
+                        ),
+                    )
                 }
                 18 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let supported_interface = input.str()?;
-                    rt::end_arguments(&input);
-                    match crate::cos_typed_event_channel_admin::TypedSupplierAdminServant::obtain_typed_push_consumer(
-                        &self.0,
-                        &supported_interface,
-                    ) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_typed_event_channel_admin::TypedSupplierAdminServant::obtain_typed_push_consumer(
+                            &self.0,
+                            &supported_interface,
+                        ),
+                    )
                 }
                 19 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
                     let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                        &self.0,
-                        &added,
-                        &removed,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_comm::NotifyPublishServant::offer_change(
+                            &self.0,
+                            &added,
+                            &removed,
+                        ),
+                    )
                 }
                 20 => {
-                    crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
+                            &self.0,
+                        ),
+                    )
                 }
                 21 => {
-                    let mut input = call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::Decode::decode(
-                        &mut input,
-                    )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                        &self.0,
-                        filter,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    let input = &mut call.arguments()?;
+                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            &self.0,
+                            filter,
+                        ),
+                    )
                 }
                 22 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::set_qos(
-                        &self.0,
-                        &qos,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                    )
                 }
                 23 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::validate_qos(
-                        &self.0,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::validate_qos(
+                            &self.0,
+                            &required_qos,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -4009,28 +3998,24 @@ pub mod cos_typed_notify_channel_admin {
 
     impl<S: TypedEventChannelServant + ?Sized> TypedEventChannelServant
     for ::std::sync::Arc<S> {
-        #[inline]
         fn my_factory(
             &self,
         ) -> Result<Option<TypedEventChannelFactory>, rt::SystemException> {
             S::my_factory(self)
         }
 
-        #[inline]
         fn default_consumer_admin(
             &self,
         ) -> Result<Option<TypedConsumerAdmin>, rt::SystemException> {
             S::default_consumer_admin(self)
         }
 
-        #[inline]
         fn default_supplier_admin(
             &self,
         ) -> Result<Option<TypedSupplierAdmin>, rt::SystemException> {
             S::default_supplier_admin(self)
         }
 
-        #[inline]
         fn default_filter_factory(
             &self,
         ) -> Result<
@@ -4040,7 +4025,6 @@ pub mod cos_typed_notify_channel_admin {
             S::default_filter_factory(self)
         }
 
-        #[inline]
         fn new_for_typed_notification_consumers(
             &self,
             op: crate::cos_notify_channel_admin::InterFilterGroupOperator,
@@ -4051,7 +4035,6 @@ pub mod cos_typed_notify_channel_admin {
             S::new_for_typed_notification_consumers(self, op)
         }
 
-        #[inline]
         fn new_for_typed_notification_suppliers(
             &self,
             op: crate::cos_notify_channel_admin::InterFilterGroupOperator,
@@ -4062,7 +4045,6 @@ pub mod cos_typed_notify_channel_admin {
             S::new_for_typed_notification_suppliers(self, op)
         }
 
-        #[inline]
         fn get_consumeradmin(
             &self,
             id: crate::cos_notify_channel_admin::AdminId,
@@ -4073,7 +4055,6 @@ pub mod cos_typed_notify_channel_admin {
             S::get_consumeradmin(self, id)
         }
 
-        #[inline]
         fn get_supplieradmin(
             &self,
             id: crate::cos_notify_channel_admin::AdminId,
@@ -4084,14 +4065,12 @@ pub mod cos_typed_notify_channel_admin {
             S::get_supplieradmin(self, id)
         }
 
-        #[inline]
         fn get_all_consumeradmins(
             &self,
         ) -> Result<crate::cos_notify_channel_admin::AdminIdSeq, rt::SystemException> {
             S::get_all_consumeradmins(self)
         }
 
-        #[inline]
         fn get_all_supplieradmins(
             &self,
         ) -> Result<crate::cos_notify_channel_admin::AdminIdSeq, rt::SystemException> {
@@ -4100,7 +4079,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedEventChannel` to an implementation of its servant trait.
-    #[derive(Debug)]
     pub struct TypedEventChannelSkeleton<S>(pub S);
 
     impl<S> TypedEventChannelSkeleton<S> {
@@ -4162,167 +4140,165 @@ pub mod cos_typed_notify_channel_admin {
             &self,
             operation: usize,
             mut call: rt::ServerCall<'_>,
-        ) -> Result<rt::Replied, rt::SystemException> {
+        ) -> rt::Answered {
             match operation {
-                0 => {
-                    let result = TypedEventChannelServant::my_factory(&self.0)?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
-                }
+                0 => rt::answer(call, TypedEventChannelServant::my_factory(&self.0)),
                 1 => {
-                    let result = TypedEventChannelServant::default_consumer_admin(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        TypedEventChannelServant::default_consumer_admin(&self.0),
+                    )
                 }
                 2 => {
-                    let result = TypedEventChannelServant::default_filter_factory(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        TypedEventChannelServant::default_filter_factory(&self.0),
+                    )
                 }
                 3 => {
-                    let result = TypedEventChannelServant::default_supplier_admin(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        TypedEventChannelServant::default_supplier_admin(&self.0),
+                    )
                 }
                 4 => {
-                    crate::cos_typed_event_channel_admin::TypedEventChannelServant::destroy(
-                        &self.0,
-                    )?;
-                    call.reply(|_out| Ok(()))
+                    rt::answer(
+                        call,
+                        crate::cos_typed_event_channel_admin::TypedEventChannelServant::destroy(
+                            &self.0,
+                        ),
+                    )
                 }
                 5 => {
-                    let result = crate::cos_typed_event_channel_admin::TypedEventChannelServant::for_consumers(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_typed_event_channel_admin::TypedEventChannelServant::for_consumers(
+                            &self.0,
+                        ),
+                    )
                 }
                 6 => {
-                    let result = crate::cos_typed_event_channel_admin::TypedEventChannelServant::for_suppliers(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_typed_event_channel_admin::TypedEventChannelServant::for_suppliers(
+                            &self.0,
+                        ),
+                    )
                 }
                 7 => {
-                    let result = crate::cos_notification::AdminPropertiesAdminServant::get_admin(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notification::AdminPropertiesAdminServant::get_admin(
+                            &self.0,
+                        ),
+                    )
                 }
                 8 => {
-                    let result = TypedEventChannelServant::get_all_consumeradmins(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        TypedEventChannelServant::get_all_consumeradmins(&self.0),
+                    )
                 }
                 9 => {
-                    let result = TypedEventChannelServant::get_all_supplieradmins(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        TypedEventChannelServant::get_all_supplieradmins(&self.0),
+                    )
                 }
                 10 => {
-                    let mut input = call.arguments()?;
-                    let id: crate::cos_notify_channel_admin::AdminId = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let id: crate::cos_notify_channel_admin::AdminId = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match TypedEventChannelServant::get_consumeradmin(&self.0, id) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedEventChannelServant::get_consumeradmin(&self.0, id),
+                    )
                 }
                 11 => {
-                    let result = crate::cos_notification::QoSAdminServant::get_qos(
-                        &self.0,
-                    )?;
-                    call.reply(|out| rt::Encode::encode(&result, out))
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                    )
                 }
                 12 => {
-                    let mut input = call.arguments()?;
-                    let id: crate::cos_notify_channel_admin::AdminId = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let id: crate::cos_notify_channel_admin::AdminId = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match TypedEventChannelServant::get_supplieradmin(&self.0, id) {
-                        Ok(result) => call.reply(|out| rt::Encode::encode(&result, out)),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedEventChannelServant::get_supplieradmin(&self.0, id),
+                    )
                 }
                 13 => {
-                    let mut input = call.arguments()?;
-                    let op: crate::cos_notify_channel_admin::InterFilterGroupOperator = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let op: crate::cos_notify_channel_admin::InterFilterGroupOperator = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, id) = TypedEventChannelServant::new_for_typed_notification_consumers(
-                        &self.0,
-                        op,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&id, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedEventChannelServant::new_for_typed_notification_consumers(
+                            &self.0,
+                            op,
+                        ),
+                    )
                 }
                 14 => {
-                    let mut input = call.arguments()?;
-                    let op: crate::cos_notify_channel_admin::InterFilterGroupOperator = rt::Decode::decode(
-                        &mut input,
+                    let input = &mut call.arguments()?;
+                    let op: crate::cos_notify_channel_admin::InterFilterGroupOperator = rt::decode(
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    let (result, id) = TypedEventChannelServant::new_for_typed_notification_suppliers(
-                        &self.0,
-                        op,
-                    )?;
-                    call.reply(|out| {
-                        rt::Encode::encode(&result, out)?;
-                        rt::Encode::encode(&id, out)
-                    })
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        TypedEventChannelServant::new_for_typed_notification_suppliers(
+                            &self.0,
+                            op,
+                        ),
+                    )
                 }
                 15 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let admin = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::AdminPropertiesAdminServant::set_admin(
-                        &self.0,
-                        &admin,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::AdminPropertiesAdminServant::set_admin(
+                            &self.0,
+                            &admin,
+                        ),
+                    )
                 }
                 16 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::set_qos(
-                        &self.0,
-                        &qos,
-                    ) {
-                        Ok(()) => call.reply(|_out| Ok(())),
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                    )
                 }
                 17 => {
-                    let mut input = call.arguments()?;
+                    let input = &mut call.arguments()?;
                     let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        &mut input,
+                        input,
                     )?;
-                    rt::end_arguments(&input);
-                    match crate::cos_notification::QoSAdminServant::validate_qos(
-                        &self.0,
-                        &required_qos,
-                    ) {
-                        Ok(available_qos) => {
-                            call.reply(|out| rt::Encode::encode(&available_qos, out))
-                        }
-                        Err(error) => call.raise(&error),
-                    }
+                    rt::end_arguments(input);
+                    rt::answer(
+                        call,
+                        crate::cos_notification::QoSAdminServant::validate_qos(
+                            &self.0,
+                            &required_qos,
+                        ),
+                    )
                 }
                 _ => call.implicit(self),
             }
@@ -4331,7 +4307,7 @@ pub mod cos_typed_notify_channel_admin {
     rt::served! { TypedEventChannel, TypedEventChannelServant by TypedEventChannelSkeleton }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::AdminNotFound`.
-    #[derive(Clone, PartialEq)]
+    #[derive(Clone)]
     pub enum AdminNotFoundError {
         /// The exception `CosNotifyChannelAdmin::AdminNotFound`.
         AdminNotFound(crate::cos_notify_channel_admin::AdminNotFound),
