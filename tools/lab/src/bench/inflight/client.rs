@@ -20,8 +20,11 @@ use crate::mechanism::generated::growth::Late;
 /// # Errors
 /// If a call fails, or a line is not a command.
 pub(crate) fn call(reference: &str) -> Result<(), LabError> {
-    let orb =
-        Orb::builder().pending_requests(MOST_IN_FLIGHT as usize).build().map_err(LabError::call("make the ORB"))?;
+    let orb = Orb::builder()
+        .pending_requests(MOST_IN_FLIGHT as usize)
+        .connections_per_peer(1)
+        .build()
+        .map_err(LabError::call("make the ORB"))?;
     let target = orb.string_to_object(reference).map_err(LabError::call("use the server's reference"))?;
     // Its interface has `ping`, too.
     let target = Late::unchecked_narrow(&target);
