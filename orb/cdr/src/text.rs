@@ -145,6 +145,8 @@ fn widen(octets: &[u8], set: CharSet) -> Result<Cow<'_, str>, CdrError> {
     text.ok_or(CdrError::NotText(set.name()))
 }
 
+/// Checks that a text has no NUL, which would end it for a receiver in C.
+///
 /// # Errors
 /// [`CdrError::StrayNul`].
 fn check_nul(octets: &[u8]) -> Result<(), CdrError> {

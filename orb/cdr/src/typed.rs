@@ -105,7 +105,7 @@ impl<const D: u16, const S: u16> Typed for Fixed<D, S> {
 
 impl<T: Typed> Typed for Vec<T> {
     fn type_code() -> TypeCode {
-        made(TypeCode::sequence(&T::type_code(), 0))
+        valid(TypeCode::sequence(&T::type_code(), 0))
     }
 }
 
@@ -117,13 +117,13 @@ impl<T: Typed> Typed for [T] {
 
 impl<T: Typed, const N: usize> Typed for BoundedVec<T, N> {
     fn type_code() -> TypeCode {
-        made(TypeCode::sequence(&T::type_code(), bound(N)))
+        valid(TypeCode::sequence(&T::type_code(), bound(N)))
     }
 }
 
 impl<T: Typed, const N: usize> Typed for [T; N] {
     fn type_code() -> TypeCode {
-        made(TypeCode::array(&T::type_code(), bound(N)))
+        valid(TypeCode::array(&T::type_code(), bound(N)))
     }
 }
 
@@ -131,6 +131,6 @@ fn bound(bound: usize) -> u32 {
     u32::try_from(bound).expect("bounds and dimensions of IDL are `unsigned long`")
 }
 
-fn made(made: Result<TypeCode, TypeCodeError>) -> TypeCode {
-    made.expect("elements of a type that values can be of, and at least one in an array")
+fn valid(valid: Result<TypeCode, TypeCodeError>) -> TypeCode {
+    valid.expect("elements of a type that values can be of, and at least one in an array")
 }

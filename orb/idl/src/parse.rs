@@ -374,8 +374,8 @@ impl Parser<'_> {
 
     /// The comment before the next token.
     fn doc(&mut self) -> Vec<String> {
-        let found = self.docs.binary_search_by_key(&self.next, |(at, _)| *at);
-        match found {
+        let position = self.docs.binary_search_by_key(&self.next, |(at, _)| *at);
+        match position {
             Ok(index) => std::mem::take(&mut self.docs[index].1),
             Err(_) => Vec::new(),
         }

@@ -210,7 +210,7 @@ struct Conditional {
     /// Whether the lines here are active.
     active: bool,
     /// Whether an earlier group was active, which excludes further ones.
-    taken: bool,
+    has_active_branch: bool,
     seen_else: bool,
 }
 
@@ -240,7 +240,7 @@ struct Expansion {
     tokens: Rc<[Token]>,
     next: usize,
     /// The macro of the expansion.
-    of: Option<Symbol>,
+    macro_name: Option<Symbol>,
 }
 
 impl Preprocessor<'_> {

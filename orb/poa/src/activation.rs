@@ -103,9 +103,9 @@ impl Poa {
             policies.has_default_servant() || self.knows_servants(),
             "USE_DEFAULT_SERVANT, or RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION",
         )?;
-        let found = self.id_of_servant(servant)?;
+        let active_id = self.id_of_servant(servant)?;
         let is_default = || self.servant().is_ok_and(|default| Arc::ptr_eq(&default, servant));
-        found
+        active_id
             .or_else(|| if policies.has_default_servant() && is_default() { self.id_in_upcall(servant) } else { None })
             .ok_or_else(|| self.servant_not_active(servant))
     }
@@ -121,8 +121,8 @@ impl Poa {
         let current = self.id_in_upcall(servant);
         self.adapter
             .require(current.is_some() || self.knows_servants(), "RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION")?;
-        let found = if self.knows_servants() { self.id_of_servant(servant)? } else { None };
-        let id = found.or(current).ok_or_else(|| self.servant_not_active(servant))?;
+        let active_id = if self.knows_servants() { self.id_of_servant(servant)? } else { None };
+        let id = active_id.or(current).ok_or_else(|| self.servant_not_active(servant))?;
         self.reference_of(&id, servant.repository_id())
     }
 

@@ -67,7 +67,7 @@ pub(crate) struct Adapter {
     /// Runs its requests, if the adapter has an [`ExecutorPolicy`](crate::ExecutorPolicy).
     pub(crate) executor: Option<Arc<dyn RequestExecutor>>,
     /// The policies as given at creation.
-    pub(crate) given: Vec<Policy>,
+    pub(crate) explicit_policies: Vec<Policy>,
     pub(crate) manager: Arc<Manager>,
     pub(crate) objects: Objects,
     pub(crate) usage: Usage,
@@ -344,7 +344,7 @@ pub(crate) struct AdapterParameters {
     pub(crate) prefix: Vec<u8>,
     pub(crate) policies: Policies,
     pub(crate) operation_demux: OperationDemux,
-    pub(crate) given: Vec<Policy>,
+    pub(crate) explicit_policies: Vec<Policy>,
     pub(crate) manager: Arc<Manager>,
     pub(crate) objects: Objects,
 }
@@ -359,11 +359,11 @@ impl Adapter {
             prefix,
             policies,
             operation_demux,
-            given,
+            explicit_policies,
             manager,
             objects,
         } = parameters;
-        let executor = Policies::executor(&given).cloned();
+        let executor = Policies::executor(&explicit_policies).cloned();
         Arc::new(Self {
             root,
             parent,
@@ -373,7 +373,7 @@ impl Adapter {
             policies,
             operation_demux,
             executor,
-            given,
+            explicit_policies,
             manager,
             objects,
             usage: Usage::default(),
@@ -409,8 +409,8 @@ impl Adapter {
     }
 
     pub(crate) fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
-        let given = self.given.iter().find(|policy| policy.policy_type() == policy_type).cloned();
-        given.or_else(|| self.policies.policy(policy_type))
+        let explicit_policy = self.explicit_policies.iter().find(|policy| policy.policy_type() == policy_type).cloned();
+        explicit_policy.or_else(|| self.policies.policy(policy_type))
     }
 
     /// Whether this adapter created the key.

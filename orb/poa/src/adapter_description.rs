@@ -10,7 +10,7 @@ pub(crate) struct NewAdapter<'a> {
     pub(crate) path: &'a [String],
     pub(crate) manager: &'a Manager,
     pub(crate) policies: &'a Policies,
-    pub(crate) given: &'a [Policy],
+    pub(crate) explicit_policies: &'a [Policy],
 }
 
 impl AdapterDescription for NewAdapter<'_> {
@@ -27,7 +27,7 @@ impl AdapterDescription for NewAdapter<'_> {
     }
 
     fn policy(&self, policy_type: PolicyType) -> Option<Policy> {
-        let given = self.given.iter().find(|policy| policy.policy_type() == policy_type).cloned();
-        given.or_else(|| self.policies.policy(policy_type))
+        let explicit_policy = self.explicit_policies.iter().find(|policy| policy.policy_type() == policy_type).cloned();
+        explicit_policy.or_else(|| self.policies.policy(policy_type))
     }
 }

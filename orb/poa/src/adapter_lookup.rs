@@ -36,8 +36,8 @@ impl Root {
         loop {
             parent.check_exists()?;
             // Looked up first: nothing is done under the lock.
-            let known = find_child(&parent.children_state.lock(), name);
-            match known {
+            let child = find_child(&parent.children_state.lock(), name);
+            match child {
                 ChildLookup::Found(adapter) => return Ok(adapter),
                 ChildLookup::Activating(event) => event.wait(),
                 ChildLookup::None if activate => {
@@ -68,12 +68,12 @@ impl Root {
         let answer = call_activator(&*activator, &poa, name);
         // Before it becomes visible: if another thread destroys it at once, the request starts again and gets
         // no error.
-        let found = parent.children_state.lock().children.get(name).cloned();
+        let child = parent.children_state.lock().children.get(name).cloned();
         drop(guard);
         if !answer? {
             return Err(parent.no_child(name));
         }
-        found.map(AdapterLookup::Found).ok_or_else(|| parent.no_child(name))
+        child.map(AdapterLookup::Found).ok_or_else(|| parent.no_child(name))
     }
 
     /// The adapter of a key, created on demand.
@@ -84,8 +84,8 @@ impl Root {
                 _ => Err(error::no_adapter()),
             },
             KeyTarget::Persistent { prefix, path } => {
-                let known = self.directory.published(prefix);
-                known.map_or_else(|| self.search_path(&path), |adapter| Ok(AdapterLookup::Found(adapter)))
+                let published = self.directory.published(prefix);
+                published.map_or_else(|| self.search_path(&path), |adapter| Ok(AdapterLookup::Found(adapter)))
             }
         }
     }
@@ -97,8 +97,8 @@ impl Root {
             return Err(error::no_adapter_at(path));
         }
         for name in path {
-            let known = find_child(&adapter.children_state.lock(), name);
-            adapter = match known {
+            let child = find_child(&adapter.children_state.lock(), name);
+            adapter = match child {
                 ChildLookup::Found(child) => child,
                 ChildLookup::Activating(event) => return wait_for_adapter(&event),
                 ChildLookup::None if adapter.activator.lock().is_none() => return Err(error::no_adapter_at(path)),

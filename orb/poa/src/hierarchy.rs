@@ -66,18 +66,20 @@ impl Root {
         path: Vec<String>,
         manager: &Arc<Manager>,
         policies: Policies,
-        given: Vec<Policy>,
+        explicit_policies: Vec<Policy>,
     ) -> Result<Arc<Adapter>, PoaError> {
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
         let persistent = key::persistent(&names).ok_or_else(bad_name)?;
         let incarnation = policies.is_persistent().then_some(self.incarnation);
         let objects = Objects::new(&policies, SystemIdFormat { incarnation });
-        let mut parameters = Some((parent, path, given, objects, persistent));
-        let made = self.directory.insert_with(|slot_id| {
-            let (parent, path, given, objects, persistent) = parameters.take().expect("the closure is called once");
+        let mut parameters = Some((parent, path, explicit_policies, objects, persistent));
+        let new_adapter = self.directory.insert_with(|slot_id| {
+            let (parent, path, explicit_policies, objects, persistent) =
+                parameters.take().expect("the closure is called once");
             let prefix = if policies.is_persistent() { persistent } else { key::transient(self.incarnation, slot_id) };
             let (root, manager) = (Weak::clone(&self.weak_self), Arc::clone(manager));
-            let operation_demux = given.iter().find_map(Policy::value).copied().unwrap_or(self.tables.operations);
+            let operation_demux =
+                explicit_policies.iter().find_map(Policy::value).copied().unwrap_or(self.tables.operations);
             Adapter::new(AdapterParameters {
                 root,
                 parent,
@@ -86,12 +88,12 @@ impl Root {
                 prefix,
                 policies,
                 operation_demux,
-                given,
+                explicit_policies,
                 manager,
                 objects,
             })
         });
-        let adapter = made.ok_or_else(error::no_more_ids)?;
+        let adapter = new_adapter.ok_or_else(error::no_more_ids)?;
         let own = Arc::downgrade(&adapter);
         adapter.manager.attach(own);
         Ok(adapter)
@@ -103,28 +105,29 @@ impl Root {
         parent: &Arc<Adapter>,
         name: &str,
         manager: Option<&Arc<Manager>>,
-        given: Vec<Policy>,
+        explicit_policies: Vec<Policy>,
         callbacks: AdapterCallbacks,
     ) -> Result<Arc<Adapter>, PoaError> {
         let path = parent.child_path(name);
-        let invalid = |invalid: InvalidPolicy| invalid.error(full_name_text(&path), &given);
-        let policies = Policies::resolve(&given, self.tables).map_err(invalid)?;
-        let bidirectional = Policies::bidirectional(&given).map_err(invalid)?;
-        let made = match manager {
+        let invalid = |invalid: InvalidPolicy| invalid.error(full_name_text(&path), &explicit_policies);
+        let policies = Policies::resolve(&explicit_policies, self.tables).map_err(invalid)?;
+        let bidirectional = Policies::bidirectional(&explicit_policies).map_err(invalid)?;
+        let own_manager = match manager {
             Some(_) => None,
             None => Some(self.managers.create(&self.orb, None, State::Holding)?),
         };
-        let manager = manager.or(made.as_ref()).expect("a manager is given or created");
+        let manager = manager.or(own_manager.as_ref()).expect("a manager is given or created");
         if !manager.belongs_to(&self.orb) {
             return Err(SystemException::bad_param(0, CompletionStatus::No)
                 .with_detail("the manager belongs to another ORB")
                 .into());
         }
         check_new_child(parent, &parent.children_state.lock(), name)?;
-        if let (Some(policy), Some(servant)) = (Policies::executor(&given), &callbacks.default_servant) {
+        if let (Some(policy), Some(servant)) = (Policies::executor(&explicit_policies), &callbacks.default_servant) {
             policy.check_servant(&**servant)?;
         }
-        let new_adapter = NewAdapter { path: &path, manager, policies: &policies, given: &given };
+        let new_adapter =
+            NewAdapter { path: &path, manager, policies: &policies, explicit_policies: &explicit_policies };
         let orb = self.orb.get()?;
         let references = References::establish_components(&orb, &new_adapter)?;
         bidirectional.iter().for_each(|policy| orb.record_bidirectional_policy(*policy));
@@ -132,7 +135,7 @@ impl Root {
         let mut children_state = parent.children_state.lock();
         // Checked again: interceptors have run since.
         check_new_child(parent, &children_state, name)?;
-        let adapter = self.make(Some(Arc::clone(parent)), path, manager, policies, given)?;
+        let adapter = self.make(Some(Arc::clone(parent)), path, manager, policies, explicit_policies)?;
         adapter.references.get_or_init(|| references);
         *adapter.servant_manager.write() = callbacks.servant_manager;
         *adapter.default_servant.write() = callbacks.default_servant;
@@ -168,7 +171,7 @@ impl Root {
                 path: &root_adapter.path,
                 manager: &root_adapter.manager,
                 policies: &root_adapter.policies,
-                given: &root_adapter.given,
+                explicit_policies: &root_adapter.explicit_policies,
             };
             let references = References::establish_components(&self.orb.get()?, &new_adapter)?;
             root_adapter.references.get_or_init(|| references);

@@ -176,8 +176,8 @@ pub fn describe_key(key: &[u8]) -> Option<String> {
             (format!("\"{}\"", spandrel_error::escape(&path.join("/"))), &key[prefix.len()..])
         }
     };
-    let made = id.first_chunk::<8>().filter(|_| id.len() == 8).map(|octets| SlotId::of(*octets));
-    let id = made.map_or_else(|| format!("\"{}\"", id.escape_ascii()), |slot_id| slot_id.to_string());
+    let slot = id.first_chunk::<8>().filter(|_| id.len() == 8).map(|octets| SlotId::of(*octets));
+    let id = slot.map_or_else(|| format!("\"{}\"", id.escape_ascii()), |slot_id| slot_id.to_string());
     Some(format!("adapter {adapter}, object {id}"))
 }
 

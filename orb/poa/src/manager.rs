@@ -129,7 +129,7 @@ impl Manager {
 
     pub(crate) fn attach(&self, adapter: Weak<dyn ManagedAdapter>) {
         let mut shared = self.shared.lock();
-        shared.adapters.retain(|known| known.strong_count() > 0);
+        shared.adapters.retain(|registered| registered.strong_count() > 0);
         shared.adapters.push(adapter);
     }
 
@@ -137,7 +137,7 @@ impl Manager {
     /// again.
     pub(crate) fn detach(&self, adapter: &dyn ManagedAdapter) {
         let mut shared = self.shared.lock();
-        shared.adapters.retain(|known| !std::ptr::addr_eq(known.as_ptr(), adapter));
+        shared.adapters.retain(|registered| !std::ptr::addr_eq(registered.as_ptr(), adapter));
         let held = std::mem::take(&mut shared.held);
         drop(shared);
         held.set();
@@ -262,7 +262,7 @@ impl WaitingRequests for HeldRequests {
 /// The managers of one ORB.
 #[derive(Default)]
 pub(crate) struct Managers {
-    known: Mutex<ManagerList>,
+    list: Mutex<ManagerList>,
 }
 
 #[derive(Default)]
@@ -281,33 +281,33 @@ impl Managers {
         id: Option<&str>,
         state: State,
     ) -> Result<Arc<Manager>, PoaError> {
-        let mut known = self.known.lock();
-        known.managers.retain(|(manager, _)| manager.strong_count() > 0);
+        let mut list = self.list.lock();
+        list.managers.retain(|(manager, _)| manager.strong_count() > 0);
         let is_known = |id: &str| {
-            known.managers.iter().filter_map(|(manager, _)| manager.upgrade()).any(|manager| manager.id == id)
+            list.managers.iter().filter_map(|(manager, _)| manager.upgrade()).any(|manager| manager.id == id)
         };
-        let mut made = known.created;
+        let mut number = list.created;
         let name = match id {
             Some(id) if is_known(id) => {
                 return Err(PoaError::ManagerAlreadyExists { manager: id.to_owned() });
             }
             Some(id) => id.to_owned(),
             None => loop {
-                made += 1;
-                let name = format!("POAManager{made}");
+                number += 1;
+                let name = format!("POAManager{number}");
                 if !is_known(&name) {
                     break name;
                 }
             },
         };
         let manager = Manager::new(Arc::clone(orb), name, state);
-        known.created = made;
-        known.managers.push((Arc::downgrade(&manager), id.map(|_| Arc::clone(&manager))));
+        list.created = number;
+        list.managers.push((Arc::downgrade(&manager), id.map(|_| Arc::clone(&manager))));
         Ok(manager)
     }
 
     pub(crate) fn list(&self) -> Vec<Arc<Manager>> {
-        self.known.lock().managers.iter().filter_map(|(manager, _)| manager.upgrade()).collect()
+        self.list.lock().managers.iter().filter_map(|(manager, _)| manager.upgrade()).collect()
     }
 
     /// Number of held requests.

@@ -26,19 +26,19 @@ pub struct FoundServant(ServantInUse);
 /// The state that a connection keeps between requests.
 struct Last {
     is_adaptive: bool,
-    place: Cell<Option<u64>>,
+    target: Cell<Option<u64>>,
 }
 
 impl LastTarget for Last {
     #[inline]
     fn predicted_target(&self) -> Option<u64> {
-        self.place.get()
+        self.target.get()
     }
 
     #[inline]
-    fn record_target(&self, place: u64) {
+    fn record_target(&self, target: u64) {
         if self.is_adaptive {
-            self.place.set(Some(place));
+            self.target.set(Some(target));
         }
     }
 }
@@ -48,7 +48,7 @@ impl Lookup {
     /// (adaptive demultiplexing).
     #[must_use]
     pub fn new(poa: &Poa, is_adaptive: bool) -> Self {
-        let last = Last { is_adaptive, place: Cell::new(None) };
+        let last = Last { is_adaptive, target: Cell::new(None) };
         Self { root: Arc::clone(&poa.root), entered: EnteredFrame::new(), last }
     }
 
@@ -66,12 +66,12 @@ impl Lookup {
     }
 
     /// Ends the use of a servant found by this key.
-    pub fn release(&self, object_key: &[u8], found: FoundServant) {
+    pub fn release(&self, object_key: &[u8], servant: FoundServant) {
         let frame = self.entered.frame();
         if let Ok(None) = self.root.find_adapter(frame, object_key)
             && let Some(adapter) = &frame.state().adapter
         {
-            let ended = found.0.end(adapter, &object_key[adapter.prefix.len()..]);
+            let ended = servant.0.end(adapter, &object_key[adapter.prefix.len()..]);
             debug_assert!(ended.is_ok(), "measurements have no servant locator");
         }
     }
@@ -79,7 +79,7 @@ impl Lookup {
 
 impl fmt::Debug for Lookup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lookup").field("root", &self.root).field("last", &self.last.place).finish_non_exhaustive()
+        f.debug_struct("Lookup").field("root", &self.root).field("last", &self.last.target).finish_non_exhaustive()
     }
 }
 

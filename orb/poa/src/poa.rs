@@ -60,9 +60,14 @@ impl Poa {
         manager: Option<&PoaManager>,
         policies: impl IntoIterator<Item = Policy>,
     ) -> Result<Self, PoaError> {
-        let given = policies.into_iter().collect();
-        let adapter =
-            self.root.create(&self.adapter, name, manager.map(|manager| &manager.0), given, Default::default())?;
+        let explicit_policies = policies.into_iter().collect();
+        let adapter = self.root.create(
+            &self.adapter,
+            name,
+            manager.map(|manager| &manager.0),
+            explicit_policies,
+            Default::default(),
+        )?;
         Ok(Self { adapter, ..self.clone() })
     }
 
@@ -169,14 +174,14 @@ impl Poa {
                 .with_detail("adapters that retain servants have servant activators, others servant locators")
                 .into());
         }
-        let mut known = self.adapter.servant_manager.write();
-        if known.is_some() {
-            drop(known);
+        let mut manager_slot = self.adapter.servant_manager.write();
+        if manager_slot.is_some() {
+            drop(manager_slot);
             return Err(SystemException::bad_inv_order(minor::SERVANT_MANAGER_ALREADY_SET, CompletionStatus::No)
                 .with_detail("the adapter has a servant manager already")
                 .into());
         }
-        *known = Some(manager);
+        *manager_slot = Some(manager);
         Ok(())
     }
 

@@ -240,14 +240,14 @@ enum Clash {
 
 impl InvalidPolicy {
     /// The error of the creation of this adapter with these policies.
-    pub(crate) fn error(self, adapter: String, given: &[Policy]) -> PoaError {
+    pub(crate) fn error(self, adapter: String, explicit_policies: &[Policy]) -> PoaError {
         PoaError::InvalidPolicy {
             adapter,
             index: u16::try_from(self.index).unwrap_or(u16::MAX),
-            policy: format!("{:?}", given[self.index]),
+            policy: format!("{:?}", explicit_policies[self.index]),
             clash: match self.clash {
                 Clash::Itself => None,
-                Clash::Given(index) => Some(format!("{:?}", given[index])),
+                Clash::Given(index) => Some(format!("{:?}", explicit_policies[index])),
                 Clash::Default(policy) => Some(format!("{policy:?}")),
             },
             reason: self.reason,
@@ -279,12 +279,12 @@ impl Policies {
 
     /// Combines the given policies with the defaults, of which an ORB's options choose those of tables. Policies of other
     /// types are ignored.
-    pub(crate) fn resolve(given: &[Policy], tables: DemuxDefaults) -> Result<Self, InvalidPolicy> {
+    pub(crate) fn resolve(explicit_policies: &[Policy], tables: DemuxDefaults) -> Result<Self, InvalidPolicy> {
         let [mut thread, mut lifespan, mut uniqueness, mut assignment] = [None; 4];
         let [mut activation, mut retention, mut processing, mut demux] = [None; 4];
         let mut executor = None;
         let mut policies = Self::default();
-        for (index, policy) in given.iter().enumerate() {
+        for (index, policy) in explicit_policies.iter().enumerate() {
             match policy.policy_type() {
                 ThreadPolicy::POLICY_TYPE => set(&mut policies.thread, &mut thread, index, policy)?,
                 LifespanPolicy::POLICY_TYPE => set(&mut policies.lifespan, &mut lifespan, index, policy)?,
@@ -357,14 +357,14 @@ impl Policies {
     }
 
     /// The bidirectional policy, if given.
-    pub(crate) fn bidirectional(given: &[Policy]) -> Result<Option<BidirectionalPolicy>, InvalidPolicy> {
-        let (mut value, mut known) = (BidirectionalPolicy::default(), None);
-        for (index, policy) in given.iter().enumerate() {
+    pub(crate) fn bidirectional(explicit_policies: &[Policy]) -> Result<Option<BidirectionalPolicy>, InvalidPolicy> {
+        let (mut value, mut set_by) = (BidirectionalPolicy::default(), None);
+        for (index, policy) in explicit_policies.iter().enumerate() {
             if policy.policy_type() == BidirectionalPolicy::POLICY_TYPE {
-                set(&mut value, &mut known, index, policy)?;
+                set(&mut value, &mut set_by, index, policy)?;
             }
         }
-        Ok(known.map(|_| value))
+        Ok(set_by.map(|_| value))
     }
 
     /// The executor that runs the requests, if the list has one.
@@ -457,10 +457,10 @@ fn checked<'p, V: PolicyValue>(
 mod tests {
     use super::*;
 
-    fn refused(given: &[Policy]) -> usize {
-        match Policies::resolve(given, DemuxDefaults::default()) {
+    fn refused(explicit_policies: &[Policy]) -> usize {
+        match Policies::resolve(explicit_policies, DemuxDefaults::default()) {
             Err(InvalidPolicy { index, .. }) => index,
-            other => panic!("{given:?} gave {other:?}"),
+            other => panic!("{explicit_policies:?} gave {other:?}"),
         }
     }
 

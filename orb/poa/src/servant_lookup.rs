@@ -168,8 +168,8 @@ impl Adapter {
         spandrel_sync::held::assert_none("a servant locator");
         match locator.preinvoke(&id.into(), &Poa::of(self)?, operation) {
             Ok((servant, _)) if let Err(exception) = self.check_servant(&servant) => Err(exception),
-            Ok(found) => Ok(ServantLookup::Found(ServantInUse::Located(Arc::new(LocatedServant::new(
-                locator, operation, found,
+            Ok(servant) => Ok(ServantLookup::Found(ServantInUse::Located(Arc::new(LocatedServant::new(
+                locator, operation, servant,
             ))))),
             Err(reason) => answer_without_servant(reason),
         }

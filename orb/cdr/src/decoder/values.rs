@@ -16,7 +16,7 @@ pub(crate) const VALUE_MEMORY: usize = 340;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadValues {
     /// Values by the position of their tag.
-    pub(crate) known: HashMap<usize, KnownValue>,
+    pub(crate) by_position: HashMap<usize, KnownValue>,
     /// Octets that were skipped in chunks or read twice.
     pub(crate) skipped_octets: usize,
     /// During a second reading: the start of the octets that are not counted yet.
@@ -158,9 +158,9 @@ impl ReadValues {
     /// The value whose tag is at a position, with `level` enclosing chunked values; it is recorded if
     /// unknown.
     pub(crate) fn note(&mut self, at: usize, level: u32, limits: Limits) -> Result<&mut KnownValue, CdrError> {
-        let is_full = self.known.len() >= limits.values as usize;
-        match self.known.entry(at) {
-            Slot::Occupied(known) => Ok(known.into_mut()),
+        let is_full = self.by_position.len() >= limits.values as usize;
+        match self.by_position.entry(at) {
+            Slot::Occupied(value) => Ok(value.into_mut()),
             Slot::Vacant(_) if is_full => Err(CdrError::TooManyValues { limit: limits.values }),
             Slot::Vacant(slot) => Ok(slot.insert(KnownValue { level, ..KnownValue::default() })),
         }

@@ -308,6 +308,8 @@ fn number(octets: &[u8; 4], swapped: bool) -> u32 {
     if swapped { value.swap_bytes() } else { value }
 }
 
+/// Checks that an enum has an enumerator with this ordinal.
+///
 /// # Errors
 /// [`CdrError::BadEnum`].
 #[inline]
@@ -315,6 +317,8 @@ pub(super) fn enumerator(table: &'static EnumTable, value: u32) -> Result<(), Cd
     if value < table.count { Ok(()) } else { Err(CdrError::BadEnum { name: table.name, value }) }
 }
 
+/// Checks that each octet is 0 or 1.
+///
 /// # Errors
 /// [`CdrError::BadBoolean`].
 #[inline]

@@ -175,19 +175,19 @@ unsafe fn never_sent(_: *const u8, _: &mut Encoder<'_>) -> Result<(), CdrError> 
 
 /// # Safety
 /// The destination has room for a `Cow<'m, str>`.
-unsafe fn lend_text<'m>(place: *mut u8, input: &mut Decoder<'m>) -> Result<(), CdrError> {
+unsafe fn lend_text<'m>(storage: *mut u8, input: &mut Decoder<'m>) -> Result<(), CdrError> {
     let text = input.str()?;
     // SAFETY: as above.
-    unsafe { place.cast::<Cow<'m, str>>().write(text) };
+    unsafe { storage.cast::<Cow<'m, str>>().write(text) };
     Ok(())
 }
 
 /// # Safety
 /// The destination has room for a `Cow<'m, [T]>`.
-unsafe fn lend_slice<'m, T: Decode + 'static>(place: *mut u8, input: &mut Decoder<'m>) -> Result<(), CdrError> {
+unsafe fn lend_slice<'m, T: Decode + 'static>(storage: *mut u8, input: &mut Decoder<'m>) -> Result<(), CdrError> {
     let items = T::lend(input)?;
     // SAFETY: as above.
-    unsafe { place.cast::<Cow<'m, [T]>>().write(items) };
+    unsafe { storage.cast::<Cow<'m, [T]>>().write(items) };
     Ok(())
 }
 

@@ -74,11 +74,11 @@ pub fn encode_slice<'a, T: Interpreted>(values: &'a [T], out: &mut Encoder<'a>) 
 /// The errors of that method.
 #[inline]
 pub fn decode<T: Interpreted>(input: &mut Decoder<'_>) -> Result<T, CdrError> {
-    let mut place = MaybeUninit::<T>::uninit();
+    let mut storage = MaybeUninit::<T>::uninit();
     // SAFETY: the place has room for a value, and holds one after success.
     unsafe {
-        read::value(T::PROGRAM.ops, place.as_mut_ptr().cast(), input)?;
-        Ok(place.assume_init())
+        read::value(T::PROGRAM.ops, storage.as_mut_ptr().cast(), input)?;
+        Ok(storage.assume_init())
     }
 }
 
@@ -109,11 +109,11 @@ pub fn decode_vec<T: Interpreted>(input: &mut Decoder<'_>, len: usize) -> Result
 /// The errors of that method.
 #[inline]
 pub fn decode_array<T: Interpreted, const N: usize>(input: &mut Decoder<'_>) -> Result<[T; N], CdrError> {
-    let mut place = MaybeUninit::<[T; N]>::uninit();
+    let mut storage = MaybeUninit::<[T; N]>::uninit();
     // SAFETY: the array has room for its values, and holds them after success.
     unsafe {
-        read::elements(T::PROGRAM, place.as_mut_ptr().cast(), N, input)?;
-        Ok(place.assume_init())
+        read::elements(T::PROGRAM, storage.as_mut_ptr().cast(), N, input)?;
+        Ok(storage.assume_init())
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{CdrError, Char, Decode, Decoder, bounded};
 
 /// The parts of a value that exist already, dropped with this guard.
 pub(super) struct Partial<'p> {
-    done: &'p [Op],
+    prefix: &'p [Op],
     base: *mut u8,
 }
 
@@ -24,14 +24,14 @@ impl<'p> Partial<'p> {
     /// # Safety
     /// All these parts exist, and are not used after this.
     pub(super) unsafe fn all(ops: &'p [Op], base: *mut u8) -> Self {
-        Self { done: ops, base }
+        Self { prefix: ops, base }
     }
 }
 
 impl Drop for Partial<'_> {
     fn drop(&mut self) {
         // SAFETY: they exist, and are not used after this.
-        unsafe { drop_parts(self.done, self.base) };
+        unsafe { drop_parts(self.prefix, self.base) };
     }
 }
 
@@ -79,7 +79,7 @@ unsafe fn drop_elements(program: &Program, elements: *mut u8, len: usize) {
 /// # Safety
 /// The destination has room for a value with these parts.
 pub(super) unsafe fn value(ops: &'static [Op], base: *mut u8, input: &mut Decoder<'_>) -> Result<(), CdrError> {
-    let mut partial = Partial { done: &[], base };
+    let mut partial = Partial { prefix: &[], base };
     let mut nth = 0;
     while let Some(op) = ops.get(nth) {
         nth += 1;
@@ -91,7 +91,7 @@ pub(super) unsafe fn value(ops: &'static [Op], base: *mut u8, input: &mut Decode
             // SAFETY: as for the value.
             unsafe { part(op, base, input)? };
         }
-        partial.done = &ops[..nth];
+        partial.prefix = &ops[..nth];
     }
     std::mem::forget(partial);
     Ok(())
@@ -116,8 +116,8 @@ unsafe fn run(header: &Op, leaves: &'static [Op], base: *mut u8, input: &mut Dec
     let from = &input.take(gap + octets)?[gap..];
     if checked {
         for leaf in leaves.iter().filter(|leaf| leaf.is_checked()) {
-            let place = leaf.leaf().map_or(0..0, |leaf| leaf.at - at as usize..leaf.at - at as usize + leaf.octets);
-            bulk::check_leaf(leaf, false, &from[place])?;
+            let range = leaf.leaf().map_or(0..0, |leaf| leaf.at - at as usize..leaf.at - at as usize + leaf.octets);
+            bulk::check_leaf(leaf, false, &from[range])?;
         }
     }
     // SAFETY: the destination has room for the leaves and their gaps; all were validated just now.
@@ -264,13 +264,13 @@ fn vector(program: &'static Program, len: usize, input: &mut Decoder<'_>) -> Res
 struct Elements {
     program: &'static Program,
     start: *mut u8,
-    done: usize,
+    count: usize,
 }
 
 impl Drop for Elements {
     fn drop(&mut self) {
         // SAFETY: `done` elements exist.
-        unsafe { drop_elements(self.program, self.start, self.done) };
+        unsafe { drop_elements(self.program, self.start, self.count) };
     }
 }
 
@@ -284,7 +284,7 @@ pub(super) unsafe fn elements(
     len: usize,
     input: &mut Decoder<'_>,
 ) -> Result<(), CdrError> {
-    let mut elements = Elements { program, start: to, done: 0 };
+    let mut elements = Elements { program, start: to, count: 0 };
     let step = program.memory as usize;
     // SAFETY: each element has its own place.
     unsafe {
@@ -304,25 +304,25 @@ pub(super) unsafe fn elements(
                 plains(1, count, to, input)?;
             }
             (Some(_), ops) => {
-                while elements.done < len {
-                    let place = to.add(elements.done * step);
-                    let fitting = bulk_elements(program, place, len - elements.done, input)?;
+                while elements.count < len {
+                    let element = to.add(elements.count * step);
+                    let fitting = bulk_elements(program, element, len - elements.count, input)?;
                     if fitting == 0 {
-                        value(ops, place, input)?;
+                        value(ops, element, input)?;
                     }
-                    elements.done += fitting.max(1);
+                    elements.count += fitting.max(1);
                 }
             }
             (None, &[Op::Text { at: 0, bound }]) => {
-                while elements.done < len {
-                    to.add(elements.done * step).cast::<String>().write(text(bound, input)?);
-                    elements.done += 1;
+                while elements.count < len {
+                    to.add(elements.count * step).cast::<String>().write(text(bound, input)?);
+                    elements.count += 1;
                 }
             }
             (None, ops) => {
-                while elements.done < len {
-                    value(ops, to.add(elements.done * step), input)?;
-                    elements.done += 1;
+                while elements.count < len {
+                    value(ops, to.add(elements.count * step), input)?;
+                    elements.count += 1;
                 }
             }
         }

@@ -317,13 +317,13 @@ fn decoded_parts_are_dropped_when_a_later_part_fails_or_panics() {
     let value = read::<Troubled>(&good, ByteOrder::NATIVE, 0).unwrap();
     assert_eq!(alive(), before + 6);
     drop(value);
-    for place in [6, 12, 13, 14, 15, 16] {
+    for position in [6, 12, 13, 14, 15, 16] {
         for trouble in [0, 2] {
             let mut octets = good.clone();
-            octets[place] = trouble;
+            octets[position] = trouble;
             let outcome = std::panic::catch_unwind(|| read::<Troubled>(&octets, ByteOrder::NATIVE, 0).is_err());
             assert_eq!(outcome.ok(), (trouble == 2).then_some(true));
-            assert_eq!(alive(), before, "{place} {trouble}");
+            assert_eq!(alive(), before, "{position} {trouble}");
         }
     }
 }

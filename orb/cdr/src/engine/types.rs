@@ -205,9 +205,9 @@ unsafe fn encode_opaque<'a, T: Encode + 'static>(value: *const u8, out: &mut Enc
 
 /// # Safety
 /// The destination has room for a `T`.
-unsafe fn decode_opaque<T: Decode>(place: *mut u8, input: &mut Decoder<'_>) -> Result<(), CdrError> {
+unsafe fn decode_opaque<T: Decode>(storage: *mut u8, input: &mut Decoder<'_>) -> Result<(), CdrError> {
     let value = T::decode(input)?;
     // SAFETY: as above.
-    unsafe { &mut *place.cast::<MaybeUninit<T>>() }.write(value);
+    unsafe { &mut *storage.cast::<MaybeUninit<T>>() }.write(value);
     Ok(())
 }

@@ -42,8 +42,8 @@ impl Compactor {
                 }
             }
         }
-        let done = Arc::new(Group { nodes, open: group.open, height: group.height });
-        self.0.insert(key, Arc::clone(&done));
-        done
+        let shared = Arc::new(Group { nodes, open: group.open, height: group.height });
+        self.0.insert(key, Arc::clone(&shared));
+        shared
     }
 }

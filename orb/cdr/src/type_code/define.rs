@@ -82,7 +82,7 @@ impl Defining {
             None => {
                 let making = DefinitionGuard(id);
                 let type_code = build().expect("a type that IDL allows");
-                let type_code = making.done(type_code);
+                let type_code = making.finish(type_code);
                 self.keep(type_code)
             }
         }
@@ -186,7 +186,7 @@ impl TypeDefinition {
 struct DefinitionGuard(&'static str);
 
 impl DefinitionGuard {
-    fn done(self, type_code: TypeCode) -> TypeCode {
+    fn finish(self, type_code: TypeCode) -> TypeCode {
         let type_code = if type_code.is_open() { type_code } else { known_within(&type_code).unwrap_or(type_code) };
         SESSION.with_borrow_mut(|session| match type_code.view() {
             View::Node(group, _) if !group.open => {

@@ -114,10 +114,10 @@ impl<'m> Reader<'m> {
         let from = base + input.position() - 4;
         let target = usize::try_from(offset.unsigned_abs()).ok().and_then(|back| from.checked_sub(back));
         let target = target.filter(|_| offset < 0).ok_or(bad.clone())?;
-        let Ok(found) = self.starts.binary_search_by_key(&target, |(start, _)| *start) else {
+        let Ok(index) = self.starts.binary_search_by_key(&target, |(start, _)| *start) else {
             return if target < self.before.position() { self.earlier(target) } else { Err(bad) };
         };
-        let child = self.starts[found].1.clone();
+        let child = self.starts[index].1.clone();
         match child {
             Child::Local(index) if self.is_unfinished(index) && !self.nodes[index as usize].kind.can_recur() => {
                 Err(CdrError::Malformed("a type contains itself without a constructed type in between"))

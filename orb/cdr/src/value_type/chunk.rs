@@ -173,7 +173,7 @@ impl<'m> Decoder<'m> {
         self.count_read()?;
         let around = self.read_values().uncounted_from.replace(at);
         let view = self.view();
-        let level = self.read_values().known.get(&at).map_or(0, |known| known.level);
+        let level = self.read_values().by_position.get(&at).map_or(0, |value| value.level);
         let here = std::mem::replace(self.chunks(), Chunks { level, ..Chunks::default() });
         self.go_to(at);
         let value = read(self);

@@ -73,16 +73,16 @@ impl Decoder<'_> {
 
     /// Records the type of a value in an `any` whose header has no repository id.
     pub(crate) fn record_formal_type(&mut self, started: &StartedValue, id: &str) {
-        if let Some(known) = self.read_values().known.get_mut(&started.at) {
-            known.formal_id.get_or_insert_with(|| id.into());
+        if let Some(value) = self.read_values().by_position.get_mut(&started.at) {
+            value.formal_id.get_or_insert_with(|| id.into());
         }
     }
 
     /// Records the end of the state of a value that was skipped by its type code.
     pub(crate) fn record_end(&mut self, started: &StartedValue) {
         let here = self.position();
-        if let Some(known) = self.read_values().known.get_mut(&started.at) {
-            known.end = Some(here);
+        if let Some(value) = self.read_values().by_position.get_mut(&started.at) {
+            value.end = Some(here);
         }
     }
 
@@ -101,7 +101,7 @@ impl Decoder<'_> {
         at: usize,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
     ) -> Result<T, CdrError> {
-        if !self.read_values().known.contains_key(&at) {
+        if !self.read_values().by_position.contains_key(&at) {
             return Err(CdrError::Malformed("an indirection does not lead to a value"));
         }
         self.return_to(at, read)

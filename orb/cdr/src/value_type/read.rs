@@ -77,8 +77,9 @@ impl Decoder<'_> {
     fn known_value(&mut self, expected: ExpectedType) -> Result<GraphPosition, CdrError> {
         let target = self.indirection_target()?;
         let values = self.read_values();
-        let known = values.known.get(&target).ok_or(CdrError::Malformed("an indirection does not lead to a value"))?;
-        match known.graph_position.clone() {
+        let value =
+            values.by_position.get(&target).ok_or(CdrError::Malformed("an indirection does not lead to a value"))?;
+        match value.graph_position.clone() {
             Some(graph_position) => values.check(&graph_position, expected.required).map(|()| graph_position),
             // It was skipped before, and is needed now.
             None => self.return_to(target, |input| {
@@ -104,14 +105,14 @@ impl Decoder<'_> {
     fn open_value(&mut self, tag: u32, expected: ExpectedType) -> Result<(GraphPosition, Option<State>), CdrError> {
         let at = self.position() - 4;
         let header = self.value_header(tag)?;
-        let known = self.read_values().known.get(&at).cloned().unwrap_or_default();
-        if let Some(graph_position) = known.graph_position {
+        let state = self.read_values().by_position.get(&at).cloned().unwrap_or_default();
+        if let Some(graph_position) = state.graph_position {
             // It was skipped with its surroundings, then read alone, and is now read with its surroundings.
             self.read_values().check(&graph_position, expected.required)?;
             self.begin_state(header.is_chunked)?;
-            return self.skip_known(known.end, header.is_chunked).map(|()| (graph_position, None));
+            return self.skip_known(state.end, header.is_chunked).map(|()| (graph_position, None));
         }
-        let factory = self.factory(&header, known.formal_id.as_deref(), expected)?;
+        let factory = self.factory(&header, state.formal_id.as_deref(), expected)?;
         let limits = self.wire().limits;
         self.count_memory(VALUE_MEMORY)?;
         let graph_position = self.read_values().enter(at, limits)?;
@@ -159,13 +160,13 @@ impl Decoder<'_> {
             let registered = binder.and_then(|binder| binder.value_factory(id)).map(Factory::Registered);
             registered.or_else(|| (expected.known)(id).map(Factory::Known))
         };
-        let found = match &*header.ids {
+        let factory = match &*header.ids {
             [] => find(formal_id),
             [first, bases @ ..] => {
                 find(first).or_else(|| bases.iter().filter(|_| header.is_chunked).find_map(|id| find(id)))
             }
         };
         let id = || header.ids.first().map_or(formal_id, |id| id);
-        found.ok_or_else(|| CdrError::UnknownValue { repository_id: id().into() })
+        factory.ok_or_else(|| CdrError::UnknownValue { repository_id: id().into() })
     }
 }

@@ -112,8 +112,8 @@ impl PollableSetState {
         let deadline = Deadline::after((timeout != NO_LIMIT).then(|| Duration::from_millis(timeout.into())));
         loop {
             let before = *self.notifications.lock();
-            if let Some(found) = find() {
-                return Some(found);
+            if let Some(outcome) = find() {
+                return Some(outcome);
             }
             if deadline.is_over() {
                 return None;
@@ -186,12 +186,12 @@ fn already_taken() -> SystemException {
 
 impl<R: Send + 'static, E: UserExceptions + Send + 'static> Pollable for Pending<R, E> {
     fn is_ready(&self, timeout: u32) -> Result<bool, SystemException> {
-        let found = self.waiters.wait_for_value(timeout, || match self.has_result() {
+        let outcome = self.waiters.wait_for_value(timeout, || match self.has_result() {
             Ok(false) => None,
             Ok(true) => Some(Ok(())),
             Err(error) => Some(Err(error)),
         });
-        found.transpose().map(|found| found.is_some())
+        outcome.transpose().map(|outcome| outcome.is_some())
     }
 
     fn register(&self, waiters: &Arc<PollableSetState>) {
@@ -344,7 +344,7 @@ impl PollableSet {
     /// [`PollableSetError::NoPossiblePollable`] if the set is empty; NO_RESPONSE if no member is ready and
     /// `timeout` is 0, TIMEOUT if none became ready in time.
     pub fn get_ready_pollable(&self, timeout: u32) -> Result<Arc<dyn Pollable>, PollableSetError> {
-        let found = self.waiters.wait_for_value(timeout, || {
+        let outcome = self.waiters.wait_for_value(timeout, || {
             let mut members = self.members.lock();
             if members.is_empty() {
                 return Some(Err(PollableSetError::NoPossiblePollable));
@@ -353,7 +353,7 @@ impl PollableSet {
             let at = members.iter().position(|member| !matches!(member.is_ready(0), Ok(false)))?;
             Some(Ok(members.swap_remove(at)))
         });
-        found.unwrap_or_else(|| {
+        outcome.unwrap_or_else(|| {
             let exception = match timeout {
                 0 => SystemException::no_response(0, CompletionStatus::No),
                 _ => SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No),

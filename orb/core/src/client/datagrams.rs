@@ -56,9 +56,9 @@ impl DatagramPeers {
     }
 
     fn find(&self, address: &DatagramAddress) -> Option<Arc<DatagramPeer>> {
-        let mut known = self.0.lock();
-        known.retain(|peer| peer.strong_count() > 0);
-        known.iter().filter_map(Weak::upgrade).find(|peer| peer.address == *address)
+        let mut peers = self.0.lock();
+        peers.retain(|peer| peer.strong_count() > 0);
+        peers.iter().filter_map(Weak::upgrade).find(|peer| peer.address == *address)
     }
 }
 

@@ -266,7 +266,7 @@ impl Destination {
         peers: &PeerTable,
     ) -> Result<Vec<Self>, SystemException> {
         let mut refused = None;
-        let mut found: Vec<((usize, u64), Self)> = Vec::new();
+        let mut ranked: Vec<((usize, u64), Self)> = Vec::new();
         let mut is_forbidden = false;
         for (index, tagged) in ior.profiles.iter().enumerate() {
             let unusable = |error: GiopError| describe_unusable(ior).with_source(error);
@@ -292,19 +292,19 @@ impl Destination {
                 let by_profile =
                     if settings.read_policies.is_some() && !peers.protocols().has_preferences() { index } else { 0 };
                 let rank = (by_profile, rank);
-                if !found.iter().any(|(_, known)| known.is_same(&destination)) {
-                    found.insert(found.partition_point(|(known, _)| *known <= rank), (rank, destination));
+                if !ranked.iter().any(|(_, other)| other.is_same(&destination)) {
+                    ranked.insert(ranked.partition_point(|(other_rank, _)| *other_rank <= rank), (rank, destination));
                 }
             }
         }
-        if found.is_empty() {
+        if ranked.is_empty() {
             return Err(match refused {
                 Some(refused) => refused.into(),
                 None if is_forbidden => describe_forbidden(ior, peers),
                 None => describe_unusable(ior),
             });
         }
-        Ok(found.into_iter().map(|(_, destination)| destination).collect())
+        Ok(ranked.into_iter().map(|(_, destination)| destination).collect())
     }
 
     fn is_same(&self, other: &Self) -> bool {

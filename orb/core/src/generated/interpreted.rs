@@ -21,7 +21,7 @@ pub fn call<R: Results, E: UserExceptions>(
     operation: &'static str,
     arguments: &[Value<'_>],
 ) -> Result<R, E> {
-    engine::receive(|place| invoke_with_room(object, operation, arguments, place))
+    engine::receive(|storage| invoke_with_room(object, operation, arguments, storage))
 }
 
 /// One instance for all operations with the same error type.
@@ -30,13 +30,13 @@ fn invoke_with_room<'p, E: UserExceptions>(
     object: &ObjectRef,
     operation: &'static str,
     arguments: &[Value<'_>],
-    place: Place<'p>,
+    storage: Place<'p>,
 ) -> Result<Filled<'p>, E> {
     let mut exception = None;
     let raised = &mut |id: &str, input: &mut Decoder<'_>| {
         E::decode(id, input).map(|read| read.map(|raised| exception = Some(raised)))
     };
-    match invoke_values(object, operation, arguments, place, raised) {
+    match invoke_values(object, operation, arguments, storage, raised) {
         Ok(filled) => Ok(filled),
         Err(system) => Err(exception.unwrap_or_else(|| system.into())),
     }
@@ -47,13 +47,13 @@ fn invoke_values<'p>(
     object: &ObjectRef,
     operation: &'static str,
     arguments: &[Value<'_>],
-    place: Place<'p>,
+    storage: Place<'p>,
     raised: Raise<'_>,
 ) -> Result<Filled<'p>, SystemException> {
-    let (mut place, mut filled) = (Some(place), None);
+    let (mut storage, mut filled) = (Some(storage), None);
     let results = &mut |input: &mut Decoder<'_>| {
-        let place = place.take().expect("results are read once");
-        place.fill(input).map(|proof| filled = Some(proof))
+        let storage = storage.take().expect("results are read once");
+        storage.fill(input).map(|proof| filled = Some(proof))
     };
     object.invoke_erased(operation, &|out| encode(arguments, out), results, raised)?;
     Ok(filled.expect("results were read"))

@@ -108,10 +108,10 @@ impl ReferenceCustomization {
     ) -> Result<ObjectRef, SystemException> {
         let IorInfoState { template, components, factory } = &*self.0;
         all.extend_from_slice(components);
-        let made = orb.make_reference_with(type_id, object_key, at, &all)?;
+        let reference = orb.make_reference_with(type_id, object_key, at, &all)?;
         match factory {
-            Some(factory) => factory.make_object(template, object_id, made),
-            None => Ok(made),
+            Some(factory) => factory.make_object(template, object_id, reference),
+            None => Ok(reference),
         }
     }
 }

@@ -310,7 +310,7 @@ impl<'r> ClientRequestInfo<'r> {
         match profile.components {
             none if none.is_empty() => Err(SystemException::bad_param(minor::NO_SUCH_COMPONENT, CompletionStatus::No)
                 .with_detail(|| format!("the profile has no component {id:#x}"))),
-            found => Ok(found),
+            value => Ok(value),
         }
     }
 

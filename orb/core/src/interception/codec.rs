@@ -89,8 +89,8 @@ impl CodecFactory {
     /// [`UnknownEncoding`] if there is none: versions 1.0 to 1.2 of CDR encapsulations are known.
     pub fn create_codec(&self, encoding: Encoding) -> Result<Codec, UnknownEncoding> {
         let version = GiopVersion { major: encoding.major_version, minor: encoding.minor_version };
-        let known = [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2];
-        if encoding.format != Encoding::CDR_ENCAPS || !known.contains(&version) {
+        let versions = [GiopVersion::V1_0, GiopVersion::V1_1, GiopVersion::V1_2];
+        if encoding.format != Encoding::CDR_ENCAPS || !versions.contains(&version) {
             return Err(UnknownEncoding(encoding));
         }
         let form = OctetForm::encapsulation(ByteOrder::NATIVE).version(version).limits(self.limits);
@@ -222,11 +222,11 @@ mod tests {
     #[test]
     fn unknown_encodings_are_refused() {
         let factory = Orb::builder().build().unwrap().codec_factory();
-        let known = Encoding::cdr_encaps(GiopVersion::V1_2);
+        let valid = Encoding::cdr_encaps(GiopVersion::V1_2);
         for unknown in [
-            Encoding { format: 1, ..known },
-            Encoding { major_version: 2, ..known },
-            Encoding { minor_version: 9, ..known },
+            Encoding { format: 1, ..valid },
+            Encoding { major_version: 2, ..valid },
+            Encoding { minor_version: 9, ..valid },
         ] {
             assert_eq!(factory.create_codec(unknown).unwrap_err(), UnknownEncoding(unknown));
         }

@@ -1,4 +1,4 @@
-//! `PortableInterceptor::Current` (16.4.2).
+//! Slots of the thread and of the request, which interceptors read and set: `PortableInterceptor::Current` (16.4.2).
 
 use spandrel_cdr::Any;
 

@@ -88,8 +88,8 @@ pub(super) fn take() -> Option<Arc<DynamicRequest>> {
 pub(crate) fn describing<R>(description: DynamicRequest, request: impl FnOnce() -> R) -> R {
     let description = Arc::new(description);
     NEXT.with(|next| next.borrow_mut().replace(description));
-    let made = request();
+    let outcome = request();
     // It may have failed before it began.
     drop(take());
-    made
+    outcome
 }

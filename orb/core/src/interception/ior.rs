@@ -87,7 +87,7 @@ pub trait ObjectReferenceFactory: Send + Sync {
         &self,
         template: &ObjectReferenceTemplate,
         object_id: &[u8],
-        made: ObjectRef,
+        reference: ObjectRef,
     ) -> Result<ObjectRef, SystemException>;
 }
 

@@ -84,8 +84,8 @@ impl RegisteredInterceptors {
 }
 
 /// Checks that a name is unique. Any number may be empty (16.7.2.1).
-fn check_name<'n>(mut taken: impl Iterator<Item = &'n str>, name: &str) -> Result<(), DuplicateName> {
-    if !name.is_empty() && taken.any(|other| other == name) { Err(DuplicateName(name.to_owned())) } else { Ok(()) }
+fn check_name<'n>(mut names: impl Iterator<Item = &'n str>, name: &str) -> Result<(), DuplicateName> {
+    if !name.is_empty() && names.any(|other| other == name) { Err(DuplicateName(name.to_owned())) } else { Ok(()) }
 }
 
 impl fmt::Debug for RegisteredInterceptors {

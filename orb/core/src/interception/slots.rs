@@ -83,8 +83,8 @@ thread_local! {
 pub(super) fn of_thread(token: &OrbToken, count: u32) -> SlotTable {
     SCOPES.with(|scopes| {
         let scopes = scopes.borrow();
-        let found = scopes.iter().find(|scope| scope.token.as_ptr() == Arc::as_ptr(token));
-        found.map_or_else(|| SlotTable::new(count), |scope| scope.slots.clone())
+        let scope = scopes.iter().find(|scope| scope.token.as_ptr() == Arc::as_ptr(token));
+        scope.map_or_else(|| SlotTable::new(count), |scope| scope.slots.clone())
     })
 }
 

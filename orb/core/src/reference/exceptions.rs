@@ -45,7 +45,7 @@ pub type Raised<'a> = Result<&'a (dyn RaisedException + 'static), &'a SystemExce
 
 /// A generated error enum.
 pub trait ErrorEnum: From<SystemException> + Sized {
-    /// As [`UserExceptions::decode`].
+    /// Decodes the members of the exception with this repository id; `None` if the enum has no variant for it.
     fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>>;
 
     /// The exception in the enum.

@@ -9,10 +9,10 @@ use crate::model::{DefId, DefinitionKind, Type, Unmapped};
 
 impl Checker<'_> {
     pub(super) fn unmapped(&mut self, item: &UnmappedItem) {
-        let known = self.declared_before(&item.name).filter(|&id| self.unmapped_keyword(id) == Some(item.keyword));
+        let earlier = self.declared_before(&item.name).filter(|&id| self.unmapped_keyword(id) == Some(item.keyword));
         let kind = || DefinitionKind::Unmapped(Unmapped { keyword: item.keyword, contents: Vec::new() });
         let Some(body) = &item.body else {
-            match known {
+            match earlier {
                 Some(id) => self.check_same_prefix(id, &item.name),
                 None => {
                     self.define(&item.name, kind());
@@ -28,7 +28,7 @@ impl Checker<'_> {
             self.reference(reference);
         }
         self.remember_uses = true;
-        let id = match known.filter(|id| self.facts[id.index()].scope.is_none()) {
+        let id = match earlier.filter(|id| self.facts[id.index()].scope.is_none()) {
             Some(id) => {
                 self.complete_forward(id, &item.name);
                 id
@@ -78,7 +78,7 @@ impl Checker<'_> {
         if fits {
             return Some(id);
         }
-        let wanted = match reference.role {
+        let keyword = match reference.role {
             Role::Component => "component",
             Role::Home => "home",
             Role::Interface => "interface",
@@ -89,7 +89,7 @@ impl Checker<'_> {
         };
         let definition = &self[id];
         let error = Diagnostic::error(format!("`{}` cannot be used here", definition.name))
-            .at(reference.name.span, format!("expected the name of {}", with_article(wanted)))
+            .at(reference.name.span, format!("expected the name of {}", with_article(keyword)))
             .also(definition.span, named(&definition.kind));
         self.report(error);
         None

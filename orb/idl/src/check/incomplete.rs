@@ -19,7 +19,7 @@ const MOST_WAITS: usize = 256;
 
 impl Checker<'_> {
     /// Reports a struct or union that is used before its end where that is not permitted.
-    pub(super) fn check_complete(&mut self, ty: &Type, span: Span, place: Place) -> bool {
+    pub(super) fn check_complete(&mut self, ty: &Type, span: Span, use_site: Place) -> bool {
         let shape = self.shape(ty);
         let Some(heart) = shape.heart else {
             return true;
@@ -27,7 +27,7 @@ impl Checker<'_> {
         let missing = self.missing(heart);
         let inside = missing.iter().all(|it| self.open_structs.contains(it));
         let is_defined = self.facts[heart.index()].complete;
-        let allowed = match place {
+        let allowed = match use_site {
             Place::Element => true,
             _ if missing.is_empty() || (is_defined && inside) => true,
             Place::Typedef => shape.by_sequence,
@@ -46,10 +46,10 @@ impl Checker<'_> {
             return vec![id];
         }
         let mut open = std::mem::take(&mut self.facts[id.index()].awaits);
-        let mut seen = HashSet::new();
+        let mut visited = HashSet::new();
         let mut missing = Vec::new();
         while let Some(next) = open.pop() {
-            if !seen.insert(next) {
+            if !visited.insert(next) {
                 continue;
             } else if self.facts[next.index()].complete {
                 open.extend(&self.facts[next.index()].awaits);

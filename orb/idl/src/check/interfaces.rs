@@ -100,7 +100,7 @@ impl Checker<'_> {
 
     fn base(&mut self, name: &NewName, written: &ScopedName) -> Option<DefId> {
         let id = match self.try_resolve(written) {
-            Ok(found) => found?,
+            Ok(definition) => definition?,
             Err(not_found) => {
                 let itself = written.parts.len() == 1 && written.parts[0].symbol == name.name.symbol;
                 if itself {

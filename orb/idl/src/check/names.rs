@@ -28,7 +28,7 @@ impl Checker<'_> {
     /// The definition of a name. `None` if there is none or it is broken; both have been reported.
     pub(super) fn resolve(&mut self, name: &ScopedName) -> Option<DefId> {
         match self.try_resolve(name) {
-            Ok(found) => found,
+            Ok(lookup) => lookup,
             Err(not_found) => {
                 self.report_not_found(name, &not_found);
                 None
@@ -41,12 +41,12 @@ impl Checker<'_> {
         let mut scope = None;
         let mut meaning = None;
         for (part, &simple) in name.parts.iter().enumerate() {
-            let found = match scope {
+            let lookup = match scope {
                 None if name.absolute => self.find(ScopeId::GLOBAL, simple.symbol),
                 None => self.find_outwards(simple),
                 Some(scope) => self.find(scope, simple.symbol),
             };
-            let entry = match found {
+            let entry = match lookup {
                 Found::Nothing => return Err(NotFound { part, scope }),
                 Found::One(entry, _) => entry,
                 Found::Ambiguous(entries) => {

@@ -129,7 +129,7 @@ impl Checker<'_> {
     /// The exceptions in a list, each once.
     pub(super) fn raised(&mut self, names: &[ScopedName]) -> Vec<DefId> {
         let mut raised: Vec<DefId> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
+        let mut raised_ids = std::collections::HashSet::new();
         for name in names {
             let Some(id) = self.resolve(name) else {
                 continue;
@@ -141,7 +141,7 @@ impl Checker<'_> {
                     .at(name.span, "cannot be raised")
                     .also(definition.span, named(&definition.kind));
                 self.report(error);
-            } else if seen.insert(id) {
+            } else if raised_ids.insert(id) {
                 raised.push(id);
                 self.check_exception_not_local(id, name.span);
             } else {

@@ -115,7 +115,7 @@ impl Checker<'_> {
 
     fn named_type(&mut self, name: &ScopedName) -> Option<Type> {
         let id = match self.try_resolve(name) {
-            Ok(found) => found?,
+            Ok(definition) => definition?,
             Err(not_found) => {
                 return match self.predefined(name) {
                     Some(predefined) => predefined,

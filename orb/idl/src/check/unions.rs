@@ -79,36 +79,36 @@ impl Checker<'_> {
     /// The branches whose types are usable, and all labels.
     fn branches(&mut self, item: &UnionItem, target: Option<Target>) -> (Vec<Branch>, Labels) {
         let mut branches = Vec::new();
-        let mut seen = Labels::default();
+        let mut all_labels = Labels::default();
         for branch in &item.branches {
-            let labels = branch.labels.iter().filter_map(|label| self.label(label, target, &mut seen)).collect();
+            let labels = branch.labels.iter().filter_map(|label| self.label(label, target, &mut all_labels)).collect();
             let mut members = Vec::new();
             self.member(&branch.member, &mut members);
             branches.extend(members.pop().map(|member| Branch { labels, member }));
         }
-        (branches, seen)
+        (branches, all_labels)
     }
 
-    fn label(&mut self, label: &LabelItem, target: Option<Target>, seen: &mut Labels) -> Option<Label> {
+    fn label(&mut self, label: &LabelItem, target: Option<Target>, all_labels: &mut Labels) -> Option<Label> {
         let expression = match label {
             LabelItem::Case(expression) => expression,
             LabelItem::Default(span) => {
-                match seen.default {
+                match all_labels.default {
                     Some(earlier) => self.label_twice("`default`", *span, earlier),
-                    None => seen.default = Some(*span),
+                    None => all_labels.default = Some(*span),
                 }
                 return Some(Label::Default);
             }
         };
         let value = target.and_then(|target| self.label_value(expression, target));
         let Some(value) = value else {
-            seen.broken = true;
+            all_labels.broken = true;
             return None;
         };
-        match seen.covered.get(&self.number(&value)) {
+        match all_labels.covered.get(&self.number(&value)) {
             Some(&earlier) => self.label_twice("this label", expression.span, earlier),
             None => {
-                seen.covered.insert(self.number(&value), expression.span);
+                all_labels.covered.insert(self.number(&value), expression.span);
             }
         }
         Some(Label::Value(value))

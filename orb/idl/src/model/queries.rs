@@ -102,12 +102,12 @@ impl Model {
     /// Whether a value of the struct, union or value type `id` can contain values of the same type (through sequences and
     /// value types).
     pub fn is_recursive(&self, id: DefId) -> bool {
-        let mut seen = HashSet::new();
+        let mut visited = HashSet::new();
         let mut open: Vec<&Type> = self.member_types(id);
         while let Some(ty) = open.pop() {
             match self.resolve(ty) {
                 Type::Named(inner) if *inner == id => return true,
-                Type::Named(inner) if seen.insert(*inner) => open.extend(self.member_types(*inner)),
+                Type::Named(inner) if visited.insert(*inner) => open.extend(self.member_types(*inner)),
                 Type::Sequence { element, .. } | Type::Array { element, .. } => open.push(element),
                 _ => {}
             }

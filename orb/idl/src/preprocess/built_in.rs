@@ -37,9 +37,9 @@ impl Parts {
     }
 
     /// Makes the file available to `import`, if that is `wanted`. Returns whether it was not before.
-    pub(crate) fn import(&mut self, wanted: bool) -> bool {
-        let is_new = wanted && !self.is_imported;
-        self.is_imported |= wanted;
+    pub(crate) fn import(&mut self, is_needed: bool) -> bool {
+        let is_new = is_needed && !self.is_imported;
+        self.is_imported |= is_needed;
         is_new
     }
 

@@ -91,9 +91,9 @@ impl Preprocessor<'_> {
         file.and_then(|file| file.conditionals.last()).is_some_and(|it| !it.active)
     }
 
-    fn open_conditional(&mut self, span: Span, active: bool, taken: bool) {
+    fn open_conditional(&mut self, span: Span, active: bool, has_active_branch: bool) {
         if let Some(file) = self.files.last_mut() {
-            file.conditionals.push(Conditional { span, active, taken, seen_else: false });
+            file.conditionals.push(Conditional { span, active, has_active_branch, seen_else: false });
         }
     }
 
@@ -133,20 +133,20 @@ impl Preprocessor<'_> {
             return;
         };
         conditional.active = false;
-        if conditional.taken {
+        if conditional.has_active_branch {
             return;
         }
         let active = self.condition(rest, span);
         if let Some(conditional) = self.continued(span, "#elif") {
             conditional.active = active;
-            conditional.taken = active;
+            conditional.has_active_branch = active;
         }
     }
 
     fn else_directive(&mut self, span: Span) {
         if let Some(conditional) = self.continued(span, "#else") {
-            conditional.active = !conditional.taken;
-            conditional.taken = true;
+            conditional.active = !conditional.has_active_branch;
+            conditional.has_active_branch = true;
             conditional.seen_else = true;
         }
     }

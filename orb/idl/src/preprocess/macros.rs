@@ -23,7 +23,7 @@ impl Preprocessor<'_> {
                 expansion.next += 1;
                 return Some(token);
             }
-            if let Some(symbol) = self.expansions.pop().and_then(|it| it.of) {
+            if let Some(symbol) = self.expansions.pop().and_then(|it| it.macro_name) {
                 self.active.remove(&symbol);
             }
         }
@@ -101,7 +101,7 @@ impl Preprocessor<'_> {
             first.spaced = call.spaced;
         }
         self.active.insert(call.symbol);
-        self.expansions.push(Expansion { tokens: tokens.into(), next: 0, of: Some(call.symbol) });
+        self.expansions.push(Expansion { tokens: tokens.into(), next: 0, macro_name: Some(call.symbol) });
     }
 
     /// Charges the budget; if it is exhausted, the run ends with an error.
@@ -220,7 +220,7 @@ impl Preprocessor<'_> {
         self.argument_depth += 1;
         let outer = std::mem::take(&mut self.expansions);
         let isolated = std::mem::replace(&mut self.isolated, true);
-        self.expansions.push(Expansion { tokens: tokens.into(), next: 0, of: None });
+        self.expansions.push(Expansion { tokens: tokens.into(), next: 0, macro_name: None });
         let mut expanded = Vec::new();
         while let Some(mut token) = self.take_expanded() {
             if token.kind != TokenKind::Identifier || !self.expand(&mut token) {

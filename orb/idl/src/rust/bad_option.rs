@@ -7,7 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 /// Parses the text, which is stored as text because it must be `Send`.
 pub(super) fn parse<T: syn::parse::Parse>(text: &str, expected: &'static str) -> Result<T, BadOption> {
     let parsed = syn::parse_str(text).ok().filter(|_| !text.parse().is_ok_and(has_later_keyword));
-    parsed.ok_or_else(|| BadOption { given: text.to_owned(), expected: expected.into() })
+    parsed.ok_or_else(|| BadOption { value: text.to_owned(), expected: expected.into() })
 }
 
 /// Whether there is `gen`, a keyword since edition 2024, which the parser takes for an identifier.
@@ -21,9 +21,9 @@ fn has_later_keyword(tokens: TokenStream) -> bool {
 
 /// The error of an invalid option value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is not {expected}")]
+#[error("`{value}` is not {expected}")]
 pub struct BadOption {
-    pub(super) given: String,
+    pub(super) value: String,
     pub(super) expected: Cow<'static, str>,
 }
 

@@ -26,7 +26,7 @@ impl FromStr for Engine {
             "interpretive" => Ok(Self::Interpretive),
             "adaptive" => Ok(Self::Adaptive),
             _ => Err(BadOption {
-                given: name.to_owned(),
+                value: name.to_owned(),
                 expected: "a marshaling engine: compiled, interpretive or adaptive".into(),
             }),
         }

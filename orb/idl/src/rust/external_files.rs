@@ -25,7 +25,7 @@ impl ExternalFiles {
     }
 
     /// The option that names a file, as it was given.
-    pub(super) fn given(&self, file: &Path) -> Option<String> {
+    pub(super) fn option_text(&self, file: &Path) -> Option<String> {
         self.index(file).map(|nth| format!("{}={}", self.files[nth].0.display(), self.files[nth].1))
     }
 
@@ -47,7 +47,7 @@ impl ExternalFiles {
             if first.text != file.text {
                 let (one, other) = (first.path.display(), file.path.display());
                 return Err(BadOption {
-                    given: self.given(&file.path).unwrap_or_default(),
+                    value: self.option_text(&file.path).unwrap_or_default(),
                     expected: format!("the name of one file: it names {one} and {other}, so give more of the path")
                         .into(),
                 });

@@ -132,11 +132,11 @@ impl<'o> FileHomes<'o> {
             let outputs: Vec<String> = homes.iter().map(|home| self.output(*home)).collect();
             let roots: Vec<FileId> = homes.iter().filter_map(|home| self.roots[home.number()]).collect();
             let names: Vec<String> = roots.iter().map(|root| path(*root).to_string()).collect();
-            let given = roots.iter().find_map(|root| externals.given(&sources.file(*root).path));
+            let value = roots.iter().find_map(|root| externals.option_text(&sources.file(*root).path));
             let (name, outputs, names) = (&definition.scoped_name, outputs.join(" and "), names.join(" and "));
             let file = path(definition.span.file);
             return Err(BadOption {
-                given: given.unwrap_or_default(),
+                value: value.unwrap_or_default(),
                 expected: format!(
                     "enough: `{name}` of {file} would be generated {outputs}, since {names} include it; name {file} \
                      by an `external` of its own"
@@ -156,7 +156,7 @@ impl<'o> FileHomes<'o> {
             let (declared_in, defined_in) = (path(*file), path(defined_in));
             let root = self.roots[home.number()].map(|root| &sources.file(root).path);
             return Err(BadOption {
-                given: root.and_then(|path| externals.given(path)).unwrap_or_default(),
+                value: root.and_then(|path| externals.option_text(path)).unwrap_or_default(),
                 expected: format!(
                     "possible: {declared_in} declares `{name}` and {defined_in} defines it, so that {module} has \
                      another type of this name; give both files the same module and compile them in one call of a \

@@ -123,7 +123,7 @@ impl Names {
         let is_numbered = |name: &str, stem: &str| {
             name.strip_prefix(stem).is_some_and(|rest| rest.bytes().all(|octet| octet.is_ascii_digit()))
         };
-        let used_names: Vec<String> = self.places.values().map(|place| super::scope::plain(&place.ident)).collect();
+        let used_names: Vec<String> = self.places.values().map(|path| super::scope::plain(&path.ident)).collect();
         let is_free = |stem: &String| !used_names.iter().any(|name| is_numbered(name, stem));
         let names = (0..).map(|more| format!("S{}", "x".repeat(more)));
         own(&names.into_iter().find(is_free).expect("there are more names than definitions"))
@@ -403,8 +403,8 @@ impl Namer<'_> {
     fn names_in(&self, interface: DefId) -> Scope {
         let mut scope = Scope::default();
         for id in self.with_nested(self.model.contents(interface)) {
-            if let Some(place) = self.names.places.get(&id) {
-                scope.reserve(&place.ident);
+            if let Some(path) = self.names.places.get(&id) {
+                scope.reserve(&path.ident);
             }
             let functions = self.names.type_codes.get(&id).into_iter().chain(self.names.any_functions.get(&id));
             functions.for_each(|function| scope.reserve(function));

@@ -87,7 +87,7 @@ pub(super) fn files_of_build(
         for part in std::mem::take(&mut joining.parts) {
             let id = match &part {
                 Part::Piece(piece) => Some(piece.id),
-                Part::Module(module) => module.of,
+                Part::Module(module) => module.definition,
             };
             outputs[id.map_or(0, &owner)].push(part);
         }
@@ -146,15 +146,15 @@ fn write_all(model: &Model, options: &Options, split: bool) -> (Vec<WrittenPiece
     };
     let most = model.definitions().len() / DEFINITIONS_PER_THREAD;
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(most);
-    let done: Vec<_> = thread::scope(|scope| {
+    let results: Vec<_> = thread::scope(|scope| {
         let others: Vec<_> = (1..threads).filter_map(|_| with_stack().spawn_scoped(scope, work).ok()).collect();
         let own = work();
         let others = others.into_iter().map(|other| other.join());
-        let others = others.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let others = others.map(|results| results.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         [own].into_iter().chain(others).collect()
     });
     let (mut all, mut lints) = (Vec::new(), BTreeSet::new());
-    for (written, tripped) in done {
+    for (written, tripped) in results {
         all.extend(written);
         lints.extend(tripped);
     }
@@ -343,7 +343,7 @@ fn derive_module_properties(parts: &mut [Part], written: &[WrittenPiece], lints:
             Part::Module(module) => {
                 let is_empty = derive_module_properties(&mut module.parts, written, lints);
                 let is_user = |part: &Part| matches!(part, Part::Piece(piece) if written[piece.nth].uses_runtime);
-                module.imports_runtime = module.of.is_some() && module.parts.iter().any(is_user);
+                module.imports_runtime = module.definition.is_some() && module.parts.iter().any(is_user);
                 module.is_left_out = is_empty && !module.may_be_empty;
                 if has_continued_list(module.doc.iter().map(String::as_str)) {
                     lints.extend(AGAINST_LISTS);

@@ -38,7 +38,7 @@ pub(super) struct Piece {
 #[derive(Debug)]
 pub(super) struct Module {
     /// Its module, interface or value type; `None` for a module given by the option `prefix`.
-    pub(super) of: Option<DefId>,
+    pub(super) definition: Option<DefId>,
     pub(super) ident: Ident,
     /// Its documentation in lines, without `///`.
     pub(super) doc: Vec<String>,
@@ -67,7 +67,7 @@ pub(super) fn plan(cx: &Context<'_>, split: bool) -> Vec<Part> {
         let ident = syn::parse_str(name).expect("checked when it was set");
         let depth = if split { 0 } else { nth };
         vec![Part::Module(Module {
-            of: None,
+            definition: None,
             ident,
             doc: Vec::new(),
             parts,
@@ -121,7 +121,7 @@ impl Planner<'_, '_> {
         let mut path = names.module.clone();
         path.push(names.ident.clone());
         Part::Module(Module {
-            of: Some(id),
+            definition: Some(id),
             ident: names.ident.clone(),
             doc: docs::lines(&cx.model[id].doc),
             parts: self.parts(contents, &Rc::new(path), if self.split { 0 } else { depth + 1 }),
@@ -144,7 +144,7 @@ impl Planner<'_, '_> {
         let line = format!(" Definitions nested in `{name}`, and the errors of its operations.");
         let ident = cx.names.interface(id).module.clone();
         Part::Module(Module {
-            of: Some(id),
+            definition: Some(id),
             may_repeat_name: may_repeat(&cx.names.place(id).module, &ident),
             ident,
             doc: vec![line],

@@ -68,11 +68,11 @@ pub fn generate_together(
 /// A definition that two files of one build see differently, such as by macros defined before an include.
 /// Displayed in one line, which names the definition, the files, and the first difference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` ({place}) {difference}")]
+#[error("`{name}` ({location}) {difference}")]
 pub struct Disagreement {
     name: String,
     /// Source file and line.
-    place: String,
+    location: String,
     difference: String,
 }
 
@@ -113,7 +113,7 @@ fn disagreement<'i>(input: &Input<'i>, inputs: &[Input<'i>], together: &Model) -
     };
     Some(Disagreement {
         name: excerpt(&ours.scoped_name).to_string(),
-        place: format!("{}:{line}", path(file)),
+        location: format!("{}:{line}", path(file)),
         difference,
     })
 }

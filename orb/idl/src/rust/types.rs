@@ -170,8 +170,8 @@ impl<'c, 'm> Scope<'c, 'm> {
 
     /// The path of the definition `id` from this module.
     pub(super) fn path(&self, id: DefId) -> TokenStream {
-        let place = self.cx.names.place(id);
-        self.path_in(id, &place.module, &place.ident)
+        let path = self.cx.names.place(id);
+        self.path_in(id, &path.module, &path.ident)
     }
 
     /// The path of `ident` in the module of `id`, from this module.

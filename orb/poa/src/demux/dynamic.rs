@@ -30,7 +30,7 @@ impl<V: Send + Sync> ObjectTable<V> for DynamicHash<V> {
     fn find_near(&self, id: &[u8], predicted: usize) -> Option<(usize, &V)> {
         match self.0.get_index(predicted) {
             Some((own, value)) if **own == *id => Some((predicted, value)),
-            _ => self.0.get_full(id).map(|(place, _, value)| (place, value)),
+            _ => self.0.get_full(id).map(|(index, _, value)| (index, value)),
         }
     }
 

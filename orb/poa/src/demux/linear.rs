@@ -32,8 +32,8 @@ impl<V: Send + Sync> ObjectTable<V> for Linear<V> {
 
     fn find_near(&self, id: &[u8], predicted: usize) -> Option<(usize, &V)> {
         let is_there = self.0.get(predicted).is_some_and(|(own, _)| **own == *id);
-        let place = if is_there { predicted } else { self.position(id)? };
-        Some((place, &self.0[place].1))
+        let index = if is_there { predicted } else { self.position(id)? };
+        Some((index, &self.0[index].1))
     }
 
     fn find_mut(&mut self, id: &[u8]) -> Option<&mut V> {

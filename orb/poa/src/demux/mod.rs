@@ -48,12 +48,12 @@ mod tests {
             assert_eq!(table.find(&[0]), Some(&8));
             assert_eq!(table.remove(&[0]), Some(8));
             assert_eq!((table.remove(&[0]), table.find(&[0]), table.find(&[])), (None, None, None));
-            let mut seen = 0;
+            let mut count = 0;
             table.for_each(&mut |id, value| {
-                seen += 1;
+                count += 1;
                 assert_eq!(id.last(), Some(&(value.to_be_bytes()[3])));
             });
-            assert_eq!(seen, len - 1);
+            assert_eq!(count, len - 1);
         }
     }
 
@@ -80,15 +80,15 @@ mod tests {
     fn check(table: &dyn ObjectTable<u32>, expected: &Expected, id: &[u8]) {
         assert_eq!(table.find(id), expected.get(id), "{id:?} in {table:?}");
         for predicted in [0, 1, 2, 7, usize::MAX] {
-            let found = table.find_near(id, predicted);
-            assert_eq!(found.map(|(_, value)| value), expected.get(id), "{id:?} near {predicted} in {table:?}");
-            let again = found.and_then(|(place, _)| table.find_near(id, place));
-            assert_eq!(again, found, "{id:?} in {table:?} keeps its position");
+            let neighbour = table.find_near(id, predicted);
+            assert_eq!(neighbour.map(|(_, value)| value), expected.get(id), "{id:?} near {predicted} in {table:?}");
+            let again = neighbour.and_then(|(index, _)| table.find_near(id, index));
+            assert_eq!(again, neighbour, "{id:?} in {table:?} keeps its position");
         }
         assert_eq!(table.len(), expected.len());
-        let mut seen = Expected::new();
-        table.for_each(&mut |id, value| assert_eq!(seen.insert(id.to_vec(), *value), None, "{id:?} comes once"));
-        assert_eq!(&seen, expected);
+        let mut values = Expected::new();
+        table.for_each(&mut |id, value| assert_eq!(values.insert(id.to_vec(), *value), None, "{id:?} comes once"));
+        assert_eq!(&values, expected);
     }
 
     proptest! {

@@ -24,7 +24,7 @@ pub(super) struct PerfectHash<V> {
 impl<V> PerfectHash<V> {
     /// The index of an id's settled entry.
     #[inline]
-    fn place(&self, id: &[u8]) -> Option<usize> {
+    fn settled_index(&self, id: &[u8]) -> Option<usize> {
         if self.settled.is_empty() {
             return None;
         }
@@ -33,8 +33,8 @@ impl<V> PerfectHash<V> {
         (**own == *id).then_some(at)
     }
 
-    fn value_at(&mut self, place: usize) -> Option<&mut Option<V>> {
-        self.settled[place].as_mut().map(|(_, value)| value)
+    fn value_at(&mut self, index: usize) -> Option<&mut Option<V>> {
+        self.settled[index].as_mut().map(|(_, value)| value)
     }
 }
 
@@ -56,7 +56,7 @@ impl<V> fmt::Debug for PerfectHash<V> {
 
 impl<V: Send + Sync> ObjectTable<V> for PerfectHash<V> {
     fn find(&self, id: &[u8]) -> Option<&V> {
-        match self.place(id) {
+        match self.settled_index(id) {
             Some(at) => self.settled[at].as_ref()?.1.as_ref(),
             None => self.others.find(id),
         }
@@ -70,31 +70,31 @@ impl<V: Send + Sync> ObjectTable<V> for PerfectHash<V> {
             return value.as_ref().map(|value| (predicted, value));
         }
         let settled = self.settled.len();
-        match self.place(id) {
+        match self.settled_index(id) {
             Some(at) => self.settled[at].as_ref()?.1.as_ref().map(|value| (at, value)),
             None => {
-                let (place, value) = self.others.find_near(id, predicted.wrapping_sub(settled))?;
-                Some((place + settled, value))
+                let (index, value) = self.others.find_near(id, predicted.wrapping_sub(settled))?;
+                Some((index + settled, value))
             }
         }
     }
 
     fn find_mut(&mut self, id: &[u8]) -> Option<&mut V> {
-        match self.place(id) {
+        match self.settled_index(id) {
             Some(at) => self.value_at(at)?.as_mut(),
             None => self.others.find_mut(id),
         }
     }
 
     fn insert(&mut self, id: &[u8], value: V) -> Option<V> {
-        let Some(at) = self.place(id) else { return self.others.insert(id, value) };
+        let Some(at) = self.settled_index(id) else { return self.others.insert(id, value) };
         let old = self.value_at(at)?.replace(value);
         self.present += usize::from(old.is_none());
         old
     }
 
     fn remove(&mut self, id: &[u8]) -> Option<V> {
-        let Some(at) = self.place(id) else { return self.others.remove(id) };
+        let Some(at) = self.settled_index(id) else { return self.others.remove(id) };
         let old = self.value_at(at)?.take();
         self.present -= usize::from(old.is_some());
         old

@@ -37,26 +37,26 @@ enum ObjectState {
 /// A map, and the threads' record of it: the servant's number of each id ever assigned, and its state.
 struct Setup {
     map: Objects,
-    known: Mutex<Vec<(ObjectId, usize, ObjectState)>>,
+    states: Mutex<Vec<(ObjectId, usize, ObjectState)>>,
 }
 
 impl Setup {
     fn new() -> Arc<Self> {
         let map = Objects::new(&Policies::of_root(DemuxDefaults::default()), SystemIdFormat { incarnation: None });
-        Arc::new(Self { map, known: Mutex::default() })
+        Arc::new(Self { map, states: Mutex::default() })
     }
 
     fn activate(&self, number: usize) -> ObjectId {
         let id = self.map.activate(Binding::Servant(Arc::new(Numbered(number)))).expect("the table has room");
-        let mut known = self.known.lock();
-        assert!(known.iter().all(|(other, ..)| *other != id), "{id:?} was given twice");
-        known.push((id.clone(), number, ObjectState::Active));
+        let mut states = self.states.lock();
+        assert!(states.iter().all(|(other, ..)| *other != id), "{id:?} was given twice");
+        states.push((id.clone(), number, ObjectState::Active));
         id
     }
 
     fn set_state(&self, id: &ObjectId, state: ObjectState) {
-        let mut known = self.known.lock();
-        known.iter_mut().find(|(other, ..)| other == id).expect("it was given").2 = state;
+        let mut states = self.states.lock();
+        states.iter_mut().find(|(other, ..)| other == id).expect("it was given").2 = state;
     }
 
     fn deactivate(&self, id: &ObjectId) {
@@ -72,15 +72,15 @@ impl Setup {
     /// Looks up any object that ever existed, and uses it for a while.
     fn look(&self) {
         let (id, number, before) = {
-            let known = self.known.lock();
-            if known.is_empty() {
+            let states = self.states.lock();
+            if states.is_empty() {
                 return;
             }
-            known[below(known.len())].clone()
+            states[below(states.len())].clone()
         };
-        let found = self.map.enter(&id, None::<&dyn LastTarget>, || true);
-        let after = self.known.lock().iter().find(|(other, ..)| *other == id).expect("it was given").2;
-        match found {
+        let entry = self.map.enter(&id, None::<&dyn LastTarget>, || true);
+        let after = self.states.lock().iter().find(|(other, ..)| *other == id).expect("it was given").2;
+        match entry {
             ObjectLookup::Active(active) => {
                 assert_ne!(before, ObjectState::Inactive, "{id:?} was found after it had been taken out");
                 let Binding::Servant(servant) = &active.binding else { panic!("no object is forwarded") };
@@ -117,7 +117,7 @@ fn activate_and_deactivate(setup: &Arc<Setup>) {
         threads.push(thread::spawn(move || (0..4).for_each(|_| setup.look())));
     }
     threads.into_iter().for_each(|thread| thread.join().expect("it did not panic"));
-    let active = setup.known.lock().iter().filter(|(_, _, state)| *state == ObjectState::Active).count();
+    let active = setup.states.lock().iter().filter(|(_, _, state)| *state == ObjectState::Active).count();
     assert_eq!(setup.map.len(), active);
     // The last user has completed each deactivation: no object is in transition.
     let left = setup.map.map.read().slots.iter().count();

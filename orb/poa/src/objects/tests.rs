@@ -27,8 +27,11 @@ fn binding() -> Binding {
     Binding::Servant(servant())
 }
 
-fn objects(given: &[spandrel_orb::Policy]) -> Objects {
-    Objects::new(&Policies::resolve(given, DemuxDefaults::default()).unwrap(), SystemIdFormat { incarnation: None })
+fn objects(explicit_policies: &[spandrel_orb::Policy]) -> Objects {
+    Objects::new(
+        &Policies::resolve(explicit_policies, DemuxDefaults::default()).unwrap(),
+        SystemIdFormat { incarnation: None },
+    )
 }
 
 fn enter(objects: &Objects, id: &[u8], is_open: impl FnOnce() -> bool) -> ObjectLookup {
@@ -59,7 +62,9 @@ fn a_system_id_can_be_reactivated_with_a_new_servant() {
     assert_ne!(other, id);
     let again = servant();
     put(&objects, &id, &again).unwrap();
-    assert!(matches!(objects.find(&id), Some(Binding::Servant(found)) if Arc::ptr_eq(&found, &again)));
+    assert!(
+        matches!(objects.find(&id), Some(Binding::Servant(active_servant)) if Arc::ptr_eq(&active_servant, &again))
+    );
     assert_eq!(objects.id_of(&again), Some(id.clone()));
     assert_eq!(put(&objects, &id, &servant()), Err(ActivationRefusal::ObjectActive));
     assert_eq!(put(&objects, &objects.make_id().unwrap(), &again), Err(ActivationRefusal::ServantActive(id.clone())));
@@ -72,8 +77,8 @@ fn a_system_id_can_be_reactivated_with_a_new_servant() {
 fn ids_that_the_adapter_did_not_assign_are_rejected() {
     let objects = objects(&[]);
     let id = objects.activate(binding()).unwrap();
-    let made = objects.make_id().unwrap();
-    let mut never = made.as_bytes().to_vec();
+    let system_id = objects.make_id().unwrap();
+    let mut never = system_id.as_bytes().to_vec();
     *never.last_mut().unwrap() += 1;
     let mut ahead = id.as_bytes().to_vec();
     *ahead.last_mut().unwrap() += 1;
@@ -81,7 +86,7 @@ fn ids_that_the_adapter_did_not_assign_are_rejected() {
         assert_eq!(put(&objects, foreign, &servant()), Err(ActivationRefusal::IdNotAssigned), "{foreign:?}");
         assert!(!objects.is_assigned(foreign));
     }
-    put(&objects, &made, &servant()).unwrap();
+    put(&objects, &system_id, &servant()).unwrap();
 }
 
 #[test]
@@ -111,12 +116,12 @@ fn persistent_adapters_accept_ids_of_an_earlier_run() {
 
 #[test]
 fn objects_of_a_servant_are_counted_for_servant_activators() {
-    let given = [
+    let explicit_policies = [
         IdUniquenessPolicy::MultipleId.into(),
         IdAssignmentPolicy::UserId.into(),
         RequestProcessingPolicy::UseServantManager.into(),
     ];
-    let (objects, shared) = (objects(&given), servant());
+    let (objects, shared) = (objects(&explicit_policies), servant());
     put(&objects, b"a", &shared).unwrap();
     put(&objects, b"b", &shared).unwrap();
     end(&objects, b"a");

@@ -12,10 +12,10 @@ pub struct Cast<'a>(&'a mut dyn Any);
 impl Cast<'_> {
     /// Offers a value as a `T`.
     pub fn offer<T: ?Sized + 'static>(&mut self, value: impl FnOnce() -> Arc<T>) {
-        if let Some(wanted) = self.0.downcast_mut::<Option<Arc<T>>>()
-            && wanted.is_none()
+        if let Some(target) = self.0.downcast_mut::<Option<Arc<T>>>()
+            && target.is_none()
         {
-            *wanted = Some(value());
+            *target = Some(value());
         }
     }
 }
@@ -46,9 +46,9 @@ impl Entry {
 
     /// The value in one form, if it has that form.
     pub(crate) fn cast<T: ?Sized + 'static>(&self) -> Option<Arc<T>> {
-        let mut wanted: Option<Arc<T>> = None;
-        (self.vtable.cast)(&self.value, &mut Cast(&mut wanted));
-        wanted
+        let mut target: Option<Arc<T>> = None;
+        (self.vtable.cast)(&self.value, &mut Cast(&mut target));
+        target
     }
 
     /// The value as the Rust type that implements it.

@@ -71,15 +71,15 @@ fn arguments_are_dropped_after_a_panic_of_the_servant() {
 fn results_are_the_content_of_the_filled_place() {
     let message = octets(&[Value::text("text"), Value::of(&[1i32, 2])]);
     let received: Result<(String, [i32; 2]), CdrError> =
-        receive(|place| place.fill(&mut Decoder::new(&message, Wire::default())));
+        receive(|storage| storage.fill(&mut Decoder::new(&message, Wire::default())));
     assert_eq!(received, Ok(("text".into(), [1, 2])));
-    let refused: Result<(String, [i32; 2]), &str> = receive(|place| {
-        place.fill(&mut Decoder::new(&message, Wire::default())).unwrap();
+    let refused: Result<(String, [i32; 2]), &str> = receive(|storage| {
+        storage.fill(&mut Decoder::new(&message, Wire::default())).unwrap();
         Err("all the same")
     });
     assert_eq!(refused, Err("all the same"));
     let cut: Result<(String, [i32; 2]), CdrError> =
-        receive(|place| place.fill(&mut Decoder::new(&message[..10], Wire::default())));
+        receive(|storage| storage.fill(&mut Decoder::new(&message[..10], Wire::default())));
     assert!(cut.is_err());
 }
 

@@ -264,7 +264,7 @@ impl<R, E> AsyncReply<R, E> {
         Self { answer: AsyncRawReply::new(started), decode, error: std::marker::PhantomData }
     }
 
-    /// As [`AsyncRawReply::is_ready`].
+    /// Whether polling would return a result now; if not, the waker is called when it would.
     pub(crate) fn is_ready(&self, waker: &Waker) -> bool {
         self.answer.is_ready(waker)
     }

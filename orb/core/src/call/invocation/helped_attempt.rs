@@ -9,7 +9,7 @@ use crate::client::{
     CallFailure, OneWayBuffer, Peer, Reply, WriteLimits, call_kind::CallKind, destination::Destination,
 };
 
-/// Enables buffered one-ways.
+/// Called by each call whose reference buffers one-ways: from then on, calls of the process check whether they need help.
 pub(super) const ENABLE_BUFFERING: Option<fn()> = Some(enable_helped_attempts);
 
 /// Makes the calls of this process check from now on whether they need help.

@@ -44,21 +44,27 @@ pub(super) struct Connections(Mutex<Vec<Weak<ConnectionCounters>>>);
 
 impl Connections {
     /// Counts one more request of so many octets.
-    pub(super) fn count(&self, of: &ConnectionMetrics, side: Side, peer: impl FnOnce() -> String, octets: usize) {
-        let Some(numbers) = of.0.get_or_init(|| self.insert(side, peer())) else { return };
+    pub(super) fn count(
+        &self,
+        connection: &ConnectionMetrics,
+        side: Side,
+        peer: impl FnOnce() -> String,
+        octets: usize,
+    ) {
+        let Some(numbers) = connection.0.get_or_init(|| self.insert(side, peer())) else { return };
         numbers.requests.fetch_add(1, Ordering::Relaxed);
         numbers.octets.fetch_add(octets as u64, Ordering::Relaxed);
     }
 
     fn insert(&self, side: Side, peer: String) -> Option<Arc<ConnectionCounters>> {
-        let mut known = self.0.lock();
-        known.retain(|numbers| numbers.strong_count() > 0);
-        if known.len() >= MAX_CONNECTIONS {
+        let mut series = self.0.lock();
+        series.retain(|numbers| numbers.strong_count() > 0);
+        if series.len() >= MAX_CONNECTIONS {
             return None;
         }
         let numbers =
             Arc::new(ConnectionCounters { side, peer, requests: AtomicU64::new(0), octets: AtomicU64::new(0) });
-        known.push(Arc::downgrade(&numbers));
+        series.push(Arc::downgrade(&numbers));
         Some(numbers)
     }
 
@@ -72,8 +78,8 @@ impl Connections {
         // Several connections to one peer are one series.
         let mut joined: Vec<(Side, String, u64, u64)> = Vec::new();
         for (side, peer, requests, octets) in open {
-            match joined.iter_mut().find(|known| known.0 == side && known.1 == peer) {
-                Some(known) => (known.2, known.3) = (known.2 + requests, known.3 + octets),
+            match joined.iter_mut().find(|entry| entry.0 == side && entry.1 == peer) {
+                Some(entry) => (entry.2, entry.3) = (entry.2 + requests, entry.3 + octets),
                 None => joined.push((side, peer, requests, octets)),
             }
         }

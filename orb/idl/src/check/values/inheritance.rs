@@ -15,7 +15,7 @@ use crate::source::Span;
 pub(super) struct Feature {
     name: String,
     /// The value type or interface that declares it.
-    of: DefId,
+    owner: DefId,
     span: Span,
 }
 
@@ -217,8 +217,8 @@ impl Checker<'_> {
     ) -> HashMap<Symbol, Feature> {
         let mut inherited_features: HashMap<Symbol, Feature> = HashMap::new();
         let interfaces = self.all_supported(all_bases, supports);
-        for &of in all_bases.iter().chain(&interfaces) {
-            for feature in self.features(of) {
+        for &owner in all_bases.iter().chain(&interfaces) {
+            for feature in self.features(owner) {
                 let Some(rest) = self.inheritance_budget.checked_sub(1) else {
                     self.inheritance_too_large(name);
                     return inherited_features;
@@ -238,22 +238,22 @@ impl Checker<'_> {
     }
 
     /// The operations, attributes and state members declared in a value type or interface itself.
-    fn features(&self, of: DefId) -> Vec<Feature> {
-        let contents = match &self[of].kind {
+    fn features(&self, owner: DefId) -> Vec<Feature> {
+        let contents = match &self[owner].kind {
             DefinitionKind::Interface(body) => &body.contents,
             DefinitionKind::ValueType(body) => &body.contents,
             _ => return Vec::new(),
         };
         let called = contents.iter().filter(|&&id| self.is_operation(id)).map(|&id| &self[id]);
-        let called = called.map(|it| Feature { name: it.name.clone(), of, span: it.span });
-        let state = self.value_body(of).map_or(&[][..], |value| &value.members);
-        let state = state.iter().map(|it| Feature { name: it.member.name.clone(), of, span: it.member.span });
+        let called = called.map(|it| Feature { name: it.name.clone(), owner, span: it.span });
+        let state = self.value_body(owner).map_or(&[][..], |value| &value.members);
+        let state = state.iter().map(|it| Feature { name: it.member.name.clone(), owner, span: it.member.span });
         called.chain(state).collect()
     }
 
     fn features_clash(&mut self, name: Name, one: &Feature, other: &Feature) {
         let text = self.text(name.symbol);
-        let (first, second) = (&self[other.of].scoped_name, &self[one.of].scoped_name);
+        let (first, second) = (&self[other.owner].scoped_name, &self[one.owner].scoped_name);
         let error = Diagnostic::error(format!("`{text}` inherits `{}` twice", one.name))
             .at(name.span, "")
             .also(other.span, format!("`{first}::{}` is one", other.name))
@@ -279,7 +279,7 @@ impl Checker<'_> {
             let feature = &inherited[&folded];
             let error = Diagnostic::error(format!("`{}` is already inherited", self.text(name.symbol)))
                 .at(name.span, "defined again here")
-                .also(feature.span, format!("`{}::{}`", self[feature.of].scoped_name, feature.name))
+                .also(feature.span, format!("`{}::{}`", self[feature.owner].scoped_name, feature.name))
                 .note("inherited features cannot be redefined or overloaded");
             self.report(error);
         }

@@ -35,7 +35,7 @@ pub(crate) trait ReactorRegistration: Send + Sync + fmt::Debug {
     fn wait_for(&self, interest: Interest);
     /// Makes the reactor call as if the handle were readable: there is input that the handle does not show.
     fn mark_readable(&self);
-    /// Ends the registration.
+    /// Makes the reactor call no longer; a call that is under way may still end later.
     fn deregister(&self);
 }
 
@@ -74,7 +74,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Ends the registration.
+    /// Leaves the reactor, if the connection is registered. It may register again.
     pub(super) fn leave(&self) {
         let registration = self.state.lock().registration.take();
         if let Some(registration) = registration {
