@@ -5,7 +5,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::method::{Context, Method, Parameter};
+use super::method::{Context, MAX_TUPLE, Method, Parameter};
 use super::steps::sequence;
 use super::types::{Passing, Scope};
 use crate::model::ParameterMode;
@@ -28,9 +28,6 @@ pub(super) enum Arguments {
     /// again, after a location forward.
     Closure(TokenStream),
 }
-
-/// Maximum number of arguments and of results in a tuple: the runtime has tuples up to this size.
-pub(super) const MAX_TUPLE: usize = 8;
 
 /// The arguments of a request. `shares`: `inout` parameters are shared references.
 pub(super) fn arguments(scope: Scope<'_, '_>, method: &Method<'_>, shares: bool) -> Arguments {

@@ -4,11 +4,13 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::arguments::MAX_TUPLE;
 use super::scope;
 use super::types::{self, Scope};
 use super::{docs, lints, names};
 use crate::model::{DefId, DefinitionKind, ParameterMode, Type};
+
+/// Maximum number of arguments and of results in a tuple: the runtime has tuples up to this size.
+pub(super) const MAX_TUPLE: usize = 8;
 
 /// A method with all data needed to write it. An attribute is one or two of them.
 pub(super) struct Method<'m> {
