@@ -55,7 +55,7 @@ fn begin(role: &ChildRole) -> Result<(), LabError> {
             Ok(())
         }
         ChildKind::ServantsServer { servants, is_dynamic } => ours::serve(*servants, *is_dynamic),
-        ChildKind::ServantsClient { reference } => ours::call(reference),
+        ChildKind::ServantsClient { reference, is_private } => ours::call(reference, *is_private),
         ChildKind::SoakServer { options } => soak::serve(options),
         #[cfg(target_os = "linux")]
         ChildKind::CallsServer { options, work_micros, is_asynchronous } => {

@@ -34,7 +34,12 @@ enum Kind {
         dynamic: bool,
     },
     /// Call the objects of a directory, by commands on standard input
-    ServantsClient { reference: String },
+    ServantsClient {
+        reference: String,
+        /// With a connection of its own for each reference
+        #[arg(long)]
+        private: bool,
+    },
     /// Serve a soak run
     SoakServer {
         /// Options of its ORB
@@ -87,7 +92,7 @@ impl Args {
             Kind::Receive { addr } => ChildKind::Receive(addr),
             Kind::Transmit { addr } => ChildKind::Transmit(addr),
             Kind::ServantsServer { servants, dynamic } => ChildKind::ServantsServer { servants, is_dynamic: dynamic },
-            Kind::ServantsClient { reference } => ChildKind::ServantsClient { reference },
+            Kind::ServantsClient { reference, private } => ChildKind::ServantsClient { reference, is_private: private },
             Kind::SoakServer { options } => ChildKind::SoakServer { options },
             #[cfg(target_os = "linux")]
             Kind::CallsServer { work, asynchronous, options } => {
@@ -126,7 +131,9 @@ pub fn launch(role: &ChildRole) -> Command {
         ChildKind::ServantsServer { servants, is_dynamic } => {
             command.args(["servants-server", &servants.to_string()]).args(is_dynamic.then_some("--dynamic"))
         }
-        ChildKind::ServantsClient { reference } => command.args(["servants-client", reference]),
+        ChildKind::ServantsClient { reference, is_private } => {
+            command.args(["servants-client", reference]).args(is_private.then_some("--private"))
+        }
         ChildKind::SoakServer { options } => command.arg("soak-server").args(options),
         #[cfg(target_os = "linux")]
         ChildKind::CallsServer { options, work_micros, is_asynchronous } => {

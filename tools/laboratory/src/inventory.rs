@@ -13,13 +13,14 @@ use crate::folder::Form;
 use crate::measure;
 use crate::point::{Link, Point, StackProtocol};
 
-/// The texts, a paper each.
-const TEXTS: [&str; 5] = [
+/// The texts, a paper each, and what goes beyond their figures.
+const TEXTS: [&str; 6] = [
     include_str!("../inventory/p0.toml"),
     include_str!("../inventory/p1.toml"),
     include_str!("../inventory/p2.toml"),
     include_str!("../inventory/p3.toml"),
     include_str!("../inventory/p4.toml"),
+    include_str!("../inventory/mechanisms.toml"),
 ];
 
 /// All figures and tables of the papers.
@@ -39,7 +40,8 @@ struct Paper {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Row {
-    /// The paper, and the number of the caption: `p1.fig2.3`, `p0.table1`.
+    /// The paper, and the number of the caption: `p1.fig2.3`, `p0.table1`; or `m` with the number of the paper for an
+    /// experiment without a caption: `m3.1`.
     pub name: String,
     /// The section in which the paper prints it.
     pub section: String,
@@ -158,6 +160,9 @@ pub enum Measure {
         types: Vec<DataType>,
         /// Sizes of the sequences.
         sizes: Vec<String>,
+        /// Whether floods over TCP, marshaled by the same engines, stand beside them.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        over_tcp: bool,
     },
     /// Look-ups of objects and operations (`spandrel bench demux`).
     Lookups {
@@ -178,6 +183,8 @@ pub enum Measure {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         with_times: bool,
     },
+    /// Calls with and without the predictions of client and server (`spandrel bench demux --calls`).
+    Predictions,
     /// Counts of the definitions in the IDL of services.
     Definitions,
     /// Parallel protocol stacks (`spandrel bench stacks`).
@@ -366,9 +373,17 @@ impl Measure {
                 }
             }
             Self::Calls { cases } => points.extend(cases.iter().map(|case| Point::Calls { case: case.clone() })),
-            Self::Marshaling { types, sizes } => points.extend(
-                pairs(types, sizes).map(|(data, size)| Point::Marshaling { data: *data, octets: octets(size) }),
-            ),
+            Self::Marshaling { types, sizes, over_tcp } => {
+                points.extend(
+                    pairs(types, sizes).map(|(data, size)| Point::Marshaling { data: *data, octets: octets(size) }),
+                );
+                if *over_tcp {
+                    let (links, queues) = (vec![Link::Loopback], vec!["64K".to_owned()]);
+                    let floods = Self::Throughput { links, queues, types: types.clone(), sizes: sizes.clone() };
+                    points.extend(floods.points());
+                }
+            }
+            Self::Predictions => points.push(Point::Predictions),
             Self::Lookups { objects, operations, algorithms } => {
                 for algorithm in algorithms {
                     points.extend(pairs(objects, operations).map(|(objects, operations)| Point::Lookups {
@@ -439,7 +454,10 @@ impl Measure {
                 calls: first(calls),
                 cases: first(cases),
             },
-            Self::Marshaling { types, sizes } => Self::Marshaling { types: last(types), sizes: first(sizes) },
+            // The size of the shortest floods, so that the points are shared.
+            Self::Marshaling { types, over_tcp, .. } => {
+                Self::Marshaling { types: last(types), sizes: vec!["8K".to_owned()], over_tcp: *over_tcp }
+            }
             Self::Lookups { objects, operations, algorithms } => {
                 Self::Lookups { objects: last(objects), operations: last(operations), algorithms: algorithms.clone() }
             }
@@ -459,7 +477,9 @@ impl Measure {
                 cases: vec!["octets-16".to_owned()],
                 servants: vec![2],
             },
-            Self::Calls { .. } | Self::Stubs | Self::Definitions | Self::Servers { .. } => self.clone(),
+            Self::Calls { .. } | Self::Stubs | Self::Predictions | Self::Definitions | Self::Servers { .. } => {
+                self.clone()
+            }
         }
     }
 }

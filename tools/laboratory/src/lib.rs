@@ -29,4 +29,4 @@ pub use folder::{Folder, FolderError, Form, PointResult};
 pub use inventory::{Inventory, Measure, PaperRatio, Row, SelectError, State};
 pub use point::{Link, Point};
 pub use run::{RunOutcome, RunSettings, planned_time, run};
-pub use series::Series;
+pub use series::{Series, Unit};

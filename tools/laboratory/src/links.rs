@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spandrel_lab::LabError;
 use spandrel_lab::child_command::launch;
@@ -25,9 +26,14 @@ pub(crate) fn rate_and_mtu(link: Link) -> Option<(u64, u32)> {
     }
 }
 
-/// Two namespaces with a link between them; removed when dropped.
+/// Two namespaces with a link between them; removed when dropped. A process has one pair at a time.
 #[derive(Debug)]
-pub(crate) struct LinkedNamespaces;
+pub(crate) struct LinkedNamespaces {
+    _link: MutexGuard<'static, ()>,
+}
+
+/// Held while this process has a link, whose namespaces have its ID in their names.
+static LINK: Mutex<()> = Mutex::new(());
 
 impl LinkedNamespaces {
     /// Creates both namespaces and the link. `None` for the loopback device, which is there already.
@@ -37,7 +43,7 @@ impl LinkedNamespaces {
     pub(crate) fn create(link: Link) -> Result<Option<Self>, LabError> {
         let Some((rate, mtu)) = rate_and_mtu(link) else { return Ok(None) };
         remove_abandoned();
-        let this = Self; // removes what there is, if a step fails
+        let this = Self { _link: LINK.lock().unwrap_or_else(PoisonError::into_inner) }; // removes what there is, if a step fails
         let (one, other) = (namespace(SENDER.0), namespace(RECEIVER.0));
         run("ip", &format!("netns add {one}"))?;
         run("ip", &format!("netns add {other}"))?;

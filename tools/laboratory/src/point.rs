@@ -64,6 +64,8 @@ pub enum Point {
         /// The goal for which the compiler optimises.
         optimisation: Optimisation,
     },
+    /// Calls with and without cached headers and predicted look-ups.
+    Predictions,
     /// Counts of definitions in the IDL of services.
     Definitions,
     /// Protocol stacks of each process architecture.
@@ -164,6 +166,7 @@ impl fmt::Display for Point {
             }
             Self::Stubs => f.write_str("stubs"),
             Self::Sizes { optimisation } => write!(f, "sizes/{}", optimisation.name()),
+            Self::Predictions => f.write_str("predictions"),
             Self::Definitions => f.write_str("definitions"),
             Self::Stacks { protocol, threads } => write!(f, "stacks/{}/{threads}", Protocol::from(*protocol)),
             Self::Servers => f.write_str("servers"),
@@ -196,6 +199,7 @@ impl Point {
             Self::Lookups { .. } => "lookups",
             Self::Stubs => "stubs",
             Self::Sizes { .. } => "sizes",
+            Self::Predictions => "predictions",
             Self::Definitions => "definitions",
             Self::Stacks { .. } => "stacks",
             Self::Servers => "servers",

@@ -1,9 +1,14 @@
 //! Runs: the points of rows that have no results yet, one after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::folder::{Folder, FolderError, Form};
+use spandrel_lab::LabError;
+
+use crate::folder::{Folder, FolderError, Form, PointResult};
 use crate::inventory::Row;
 use crate::measure;
 use crate::point::Point;
@@ -32,6 +37,8 @@ pub struct RunOutcome {
 
 /// Measures the points of the rows that have no results in the folder. `say` gets lines of progress.
 ///
+/// Points of a short form are measured side by side, since their figures mean nothing: the run ends earlier.
+///
 /// # Errors
 /// If results cannot be written. A point that fails is in the outcome, and the next one follows.
 pub fn run(
@@ -40,41 +47,94 @@ pub fn run(
     settings: RunSettings,
     say: &mut dyn FnMut(&str),
 ) -> Result<RunOutcome, FolderError> {
-    let start = Instant::now();
     let all = points(rows, settings.form);
-    let (measured, mut pending): (Vec<Point>, Vec<Point>) =
+    let (measured, pending): (Vec<Point>, Vec<Point>) =
         all.into_iter().partition(|point| folder.result(point).is_some());
     let mut outcome = RunOutcome { already: measured.len(), ..RunOutcome::default() };
     let mut times = Times::new(folder);
-    let total = pending.len();
-    pending.reverse();
-    while let Some(point) = pending.pop() {
-        if start.elapsed() >= settings.part {
-            outcome.left = pending.len() + 1;
-            break;
+    let (queue, events) = (Queue::new(&pending, settings), mpsc::channel());
+    thread::scope(|scope| -> Result<(), FolderError> {
+        let (sender, events) = events;
+        for _ in 0..workers(settings.form).min(pending.len()) {
+            let (queue, sender) = (&queue, sender.clone());
+            scope.spawn(move || queue.measure(&sender));
         }
-        let left = times.left(pending.iter().chain([&point]), settings.form);
-        say(&format!("[{}/{total}] {point}, {} left", total - pending.len(), in_words(left)));
-        match measure::measure(&point, settings.form) {
-            Ok(result) => {
-                times.add(&point, result.seconds);
-                if let Some(cut) = &result.cut {
-                    say(&format!("    cut by the bound of time: {cut}"));
+        drop(sender);
+        for event in events {
+            match event {
+                Event::Begins(index) => {
+                    let left = in_words(times.left(pending[index..].iter(), settings.form));
+                    say(&format!("[{}/{}] {}, {left} left", index + 1, pending.len(), pending[index]));
                 }
-                for (name, reason) in &result.absent {
-                    say(&format!("    {name} is absent: {reason}"));
+                Event::Ends(index, Ok(result)) => {
+                    times.add(&pending[index], result.seconds);
+                    if let Some(cut) = &result.cut {
+                        say(&format!("    cut by the bound of time: {cut}"));
+                    }
+                    for (name, reason) in &result.absent {
+                        say(&format!("    {name} is absent: {reason}"));
+                    }
+                    // A queue without an end would be measured in vain.
+                    folder.add(*result).inspect_err(|_| queue.end())?;
+                    outcome.measured += 1;
                 }
-                folder.add(result)?;
-                outcome.measured += 1;
+                Event::Ends(index, Err(error)) => {
+                    let reason = error.chain();
+                    say(&format!("    {} failed: {reason}", pending[index]));
+                    outcome.failed.push((pending[index].to_string(), reason));
+                }
             }
-            Err(error) => {
-                let reason = error.chain();
-                say(&format!("    failed: {reason}"));
-                outcome.failed.push((point.to_string(), reason));
-            }
+        }
+        Ok(())
+    })?;
+    outcome.left = pending.len() - outcome.measured - outcome.failed.len();
+    Ok(outcome)
+}
+
+/// The most points of a short form that are measured at once: on a machine with more cores they wait for each other.
+const MOST_WORKERS: usize = 4;
+
+fn workers(form: Form) -> usize {
+    match form {
+        Form::Full => 1,
+        Form::Short => thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS),
+    }
+}
+
+/// The points that are left, and the time after which none begins.
+struct Queue<'p> {
+    points: &'p [Point],
+    next: AtomicUsize,
+    settings: RunSettings,
+    start: Instant,
+}
+
+/// The begin or the end of the measurement of a point, by its index.
+enum Event {
+    Begins(usize),
+    Ends(usize, Result<Box<PointResult>, LabError>),
+}
+
+impl<'p> Queue<'p> {
+    fn new(points: &'p [Point], settings: RunSettings) -> Self {
+        Self { points, next: AtomicUsize::new(0), settings, start: Instant::now() }
+    }
+
+    /// Begins no further point.
+    fn end(&self) {
+        self.next.store(self.points.len(), Ordering::Relaxed);
+    }
+
+    /// Measures points until there is none, or the time is over.
+    fn measure(&self, events: &mpsc::Sender<Event>) {
+        while self.start.elapsed() < self.settings.part {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(point) = self.points.get(index) else { break };
+            // The receiver outlives all senders, unless results cannot be written: then the queue has ended.
+            _ = events.send(Event::Begins(index));
+            _ = events.send(Event::Ends(index, measure::measure(point, self.settings.form).map(Box::new)));
         }
     }
-    Ok(outcome)
 }
 
 /// The time that a run of these rows takes at most, as planned: each point once.

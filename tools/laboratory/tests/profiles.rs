@@ -212,6 +212,9 @@ fn programs_of_other_projects_send_the_same_floods() {
         let series = result.series.iter().find(|series| series.name == name);
         series.map(|series| series.counted.iter().find(|(counter, _)| counter == "octets received").unwrap().1)
     };
+    for rung in ["original", "simple-inlining", "inlined", "precomputed", "split-decoding", "split-encoding"] {
+        assert_eq!(octets(&format!("rung-{rung}")), octets("c"), "{rung}: {:?}", result.absent);
+    }
     for peer in ["omniorb", "omniorb-original", "omniorb-optimised", "ace", "rpc", "rpc-opaque"] {
         let is_absent = result.absent.iter().any(|(name, _)| name == peer);
         let expected = std::env::var_os("SPANDREL_EXPECTS_PROGRAMS").is_some();

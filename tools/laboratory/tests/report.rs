@@ -5,6 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use spandrel_laboratory::report::{Entry, Figure, Report, markdown};
+use spandrel_laboratory::{Inventory, Unit};
 use spandrel_test_support::browser::in_browser;
 
 use crate::support::{check_code, lab, results, text};
@@ -66,7 +68,7 @@ fn each_figure_of_the_page_is_that_of_the_csv() {
     assert!(expected.len() > 200, "{}", expected.len());
     in_browser(async |page| {
         page.open(&format!("file://{}", out.join("index.html").display())).await;
-        page.wait("document.querySelectorAll('#entries details').length === 231").await;
+        page.wait("document.querySelectorAll('#entries details').length === 242").await;
         let script = "return [...document.querySelectorAll('tr[data-row]')].map((row) =>
             [row.dataset.row, ...[...row.children].map((cell) => cell.textContent)]);";
         let rows = page.run(script, vec![]).await;
@@ -165,4 +167,39 @@ fn a_folder_without_results_has_no_report() {
     check_code(&output, 1);
     let output = lab(&["report", text(&empty.path().join("nowhere"))]);
     check_code(&output, 1);
+}
+
+#[test]
+fn queues_of_both_sizes_stand_in_one_table() {
+    let inventory = Inventory::of_the_papers();
+    let row = inventory.select("p0.table2").unwrap()[0].clone();
+    let figure = |queue: &str, size: &str, series: &str, median: f64| Figure {
+        point: format!("throughput/ethernet/{queue}/oneway/octet/{size}"),
+        series: series.to_owned(),
+        unit: Unit::MbitPerSecond,
+        median,
+        low: median,
+        high: median,
+        rounds: 1,
+        counted: String::new(),
+        cut: None,
+    };
+    let figures = vec![
+        figure("64K", "1K", "c", 9.1),
+        figure("64K", "8K", "c", 9.4),
+        figure("64K", "1K", "orb", 7.5),
+        figure("8K", "1K", "c", 8.2),
+        figure("8K", "8K", "c", 8.6),
+    ];
+    let entry = Entry { row, command: None, figures, ratios: Vec::new(), unmeasured: 0, absent: Vec::new() };
+    let report = Report { machines: Vec::new(), form: None, entries: vec![entry] };
+    let table = "| series | queue | 1K | 8K |\n| --- | ---: | ---: | ---: |\n| c | 64K | 9.1 | 9.4 |\n| c | 8K | 8.2 | 8.6 |\n\
+                 | orb | 64K | 7.5 |  |\n| orb | 8K |  |  |\n";
+    let text = markdown(&report);
+    assert!(text.contains(table), "{text}");
+    let one_queue = Report {
+        entries: vec![Entry { figures: report.entries[0].figures[..3].to_vec(), ..report.entries[0].clone() }],
+        ..report
+    };
+    assert!(!markdown(&one_queue).contains("| queue |"));
 }

@@ -13,7 +13,7 @@ fn every_row_that_runs_has_figures_of_its_short_form() {
     let folder = Folder::open(results()).unwrap();
     let inventory = Inventory::of_the_papers();
     let runs: Vec<_> = inventory.rows().iter().filter(|row| row.state == State::Runs).collect();
-    assert!(runs.len() >= 124, "{}", runs.len());
+    assert!(runs.len() >= 129, "{}", runs.len());
     for row in runs {
         let points = row.short_points();
         let is_link = |point: &Point| point.is_at("atm") || point.is_at("ethernet");
@@ -50,6 +50,8 @@ fn what_was_sent_and_called_is_counted() {
         counted("servants/twoway/round-robin/void", "orb static", "servants reached in each round, at least"),
         100
     );
+    assert_eq!(counted("lookups/random", "active request", "requests"), 40);
+    assert_eq!(counted("predictions", "request caching request-train", "calls"), 100);
     assert_eq!(counted("servers", "reactive elapsed", "answers"), 100);
     assert_eq!(counted("stacks", "message adaptive Mbit/s", "messages"), 400);
 }

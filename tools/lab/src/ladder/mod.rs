@@ -17,7 +17,7 @@ use interpreter::Interpreter;
 pub(crate) use probe::Calls;
 use probe::{Counting, Silent};
 #[cfg(target_os = "linux")]
-pub(crate) use reader::RungReader;
+pub(crate) use reader::{RungReader, RungWriter};
 use stream::{Stream, inlining};
 
 use crate::LabError;

@@ -45,6 +45,18 @@ pub enum MechanismName {
     OrbShm,
     /// omniORB over TCP, through its stubs and skeletons.
     OmniOrb,
+    /// The ORB with the first rung of the marshaling ladder in place of stub and skeleton.
+    RungOriginal,
+    /// The same with the rung whose primitives are declared inline.
+    RungSimpleInlining,
+    /// The same with the rung whose primitives are in line.
+    RungInlined,
+    /// The same with the rung that has all sizes precomputed.
+    RungPrecomputed,
+    /// The same with the rung that reads by small functions.
+    RungSplitDecoding,
+    /// The same with the last rung.
+    RungSplitEncoding,
     /// omniORB's client with our server, whose skeleton is the original rung of the marshaling ladder.
     OmniOrbOriginal,
     /// The same with the last rung.
@@ -59,7 +71,7 @@ pub enum MechanismName {
 
 impl MechanismName {
     /// All of them, the base of the ratios first.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 29] = [
         Self::C,
         Self::Ipc,
         Self::CUnix,
@@ -78,6 +90,12 @@ impl MechanismName {
         Self::OrbUds,
         Self::OrbShm,
         Self::OmniOrb,
+        Self::RungOriginal,
+        Self::RungSimpleInlining,
+        Self::RungInlined,
+        Self::RungPrecomputed,
+        Self::RungSplitDecoding,
+        Self::RungSplitEncoding,
         Self::OmniOrbOriginal,
         Self::OmniOrbOptimised,
         Self::Ace,
@@ -107,6 +125,12 @@ impl MechanismName {
             Self::OrbUds => "orb-uds",
             Self::OrbShm => "orb-shm",
             Self::OmniOrb => "omniorb",
+            Self::RungOriginal => "rung-original",
+            Self::RungSimpleInlining => "rung-simple-inlining",
+            Self::RungInlined => "rung-inlined",
+            Self::RungPrecomputed => "rung-precomputed",
+            Self::RungSplitDecoding => "rung-split-decoding",
+            Self::RungSplitEncoding => "rung-split-encoding",
             Self::OmniOrbOriginal => "omniorb-original",
             Self::OmniOrbOptimised => "omniorb-optimised",
             Self::Ace => "ace",
@@ -137,6 +161,12 @@ impl MechanismName {
             Self::OrbUds => "the ORB in the UNIX domain",
             Self::OrbShm => "the ORB in shared memory",
             Self::OmniOrb => "omniORB over TCP: its stubs and skeletons; floods only",
+            Self::RungOriginal => "the ORB, marshaling by the ladder's first rung on both sides; floods only",
+            Self::RungSimpleInlining => "the same by the rung with primitives declared inline; floods only",
+            Self::RungInlined => "the same by the rung with primitives in line; floods only",
+            Self::RungPrecomputed => "the same by the rung with precomputed sizes; floods only",
+            Self::RungSplitDecoding => "the same by the rung that reads by small functions; floods only",
+            Self::RungSplitEncoding => "the same by the ladder's last rung; floods only",
             Self::OmniOrbOriginal => "omniORB's client, our server on the ladder's first rung; floods only",
             Self::OmniOrbOptimised => "omniORB's client, our server on the ladder's last rung; floods only",
             Self::Ace => "the socket wrappers of ACE over TCP; floods only",
@@ -151,11 +181,13 @@ impl MechanismName {
         if named.contains(&Self::C) { Self::C } else { named.first().copied().unwrap_or(Self::C) }
     }
 
-    /// Whether a program of another project carries it out, which sends floods and makes no calls.
+    /// Whether it sends floods and makes no calls: programs of other projects, and rungs of the ladder.
     #[must_use]
     pub fn sends_floods_only(self) -> bool {
+        let is_rung = matches!(self, Self::RungOriginal | Self::RungSimpleInlining | Self::RungInlined)
+            || matches!(self, Self::RungPrecomputed | Self::RungSplitDecoding | Self::RungSplitEncoding);
         let is_omniorb = matches!(self, Self::OmniOrb | Self::OmniOrbOriginal | Self::OmniOrbOptimised);
-        is_omniorb || matches!(self, Self::Ace | Self::Rpc | Self::RpcOpaque)
+        is_rung || is_omniorb || matches!(self, Self::Ace | Self::Rpc | Self::RpcOpaque)
     }
 
     /// Whether it is measured only on request.

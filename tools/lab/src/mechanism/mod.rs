@@ -63,6 +63,8 @@ use job::Over;
 pub use job::{Job, MechanismName, SocketOptions, Work};
 
 use crate::LabError;
+#[cfg(target_os = "linux")]
+use crate::ladder::Rung;
 
 impl MechanismName {
     /// The default mechanisms of this platform, in the same order; between two machines only those over a
@@ -119,8 +121,14 @@ impl MechanismName {
         use octet_stream::Streams;
         #[cfg(target_os = "linux")]
         match self {
-            Self::OmniOrbOriginal => return Ok(&rung::ORIGINAL),
-            Self::OmniOrbOptimised => return Ok(&rung::OPTIMISED),
+            Self::RungOriginal => return Ok(const { &rung::RungMechanism::both_sides(Rung::Original) }),
+            Self::RungSimpleInlining => return Ok(const { &rung::RungMechanism::both_sides(Rung::SimpleInlining) }),
+            Self::RungInlined => return Ok(const { &rung::RungMechanism::both_sides(Rung::Inlined) }),
+            Self::RungPrecomputed => return Ok(const { &rung::RungMechanism::both_sides(Rung::Precomputed) }),
+            Self::RungSplitDecoding => return Ok(const { &rung::RungMechanism::both_sides(Rung::SplitDecoding) }),
+            Self::RungSplitEncoding => return Ok(const { &rung::RungMechanism::both_sides(Rung::SplitEncoding) }),
+            Self::OmniOrbOriginal => return Ok(const { &rung::RungMechanism::of_omniorb(Rung::Original) }),
+            Self::OmniOrbOptimised => return Ok(const { &rung::RungMechanism::of_omniorb(Rung::SplitEncoding) }),
             _ => {}
         }
         #[cfg(target_os = "linux")]

@@ -1,31 +1,42 @@
-//! A server whose skeleton is a rung of the marshaling ladder, and omniORB's client (paper 001, section 5.5).
+//! Rungs of the marshaling ladder over TCP: a server whose skeleton is a rung, with a client whose stub is the same rung
+//! (paper 001, chapter 5) or with omniORB's (section 5.5).
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use spandrel::server::{Replied, Servant, ServerCall};
-use spandrel::{CompletionStatus, Endpoint, Poa, SystemException};
+use spandrel::{CompletionStatus, Endpoint, Orb, Poa, SystemException, types::Interface as _};
 
+use super::generated::ttcp::TtcpTwoway;
 use super::orb::{OrbReceiver, Sink, builder};
 use super::program::{OMNIORB, Program};
 use super::{Job, Mechanism, Receiver, Transmitter, Work};
 use crate::LabError;
-use crate::ladder::RungReader;
-use crate::workload::DataType;
+use crate::call_times::CallTimes;
+use crate::ladder::{Rung, RungReader, RungWriter};
+use crate::workload::{CallKind, DataType, Flood, PingPong};
 
 /// A rung as the receiver's skeleton.
 #[derive(Debug)]
 pub(super) struct RungMechanism {
-    /// Creates the reader of the requests' sequences.
-    pub(super) reader: fn() -> RungReader,
-    /// The program of the client, which must be built.
-    pub(super) client: &'static Program,
+    /// The engine that reads the requests' sequences.
+    rung: Rung,
+    /// The program of the client, which must be built; without one, a client writes by the same rung.
+    client: Option<&'static Program>,
 }
 
-/// The server reads by the engine before its first step.
-pub(super) static ORIGINAL: RungMechanism = RungMechanism { reader: RungReader::original, client: &OMNIORB };
-/// The server reads by the engine after its last step.
-pub(super) static OPTIMISED: RungMechanism = RungMechanism { reader: RungReader::optimised, client: &OMNIORB };
+impl RungMechanism {
+    /// The rung in place of stub and skeleton.
+    pub(super) const fn both_sides(rung: Rung) -> Self {
+        Self { rung, client: None }
+    }
+
+    /// The rung in place of the skeleton, for omniORB's client.
+    pub(super) const fn of_omniorb(rung: Rung) -> Self {
+        Self { rung, client: Some(&OMNIORB) }
+    }
+}
 
 impl Mechanism for RungMechanism {
     fn listen(&self, host: IpAddr, job: &Job) -> Result<Box<dyn Receiver>, LabError> {
@@ -36,7 +47,7 @@ impl Mechanism for RungMechanism {
         let orb = builder(&job.sockets).listen(Endpoint::new(host.to_string(), 0)).build();
         let orb = orb.map_err(LabError::call("make the ORB"))?;
         let received = Arc::new(Sink::default());
-        let skeleton = RungSkeleton { reader: (self.reader)(), received: Arc::clone(&received) };
+        let skeleton = RungSkeleton { reader: RungReader::new(self.rung), received: Arc::clone(&received) };
         let activate = || Poa::root(&orb)?.activate(skeleton);
         let reference = activate().map_err(LabError::call("activate the servant"))?;
         let endpoint = format!("{host} {}", orb.object_to_string(&reference));
@@ -44,8 +55,75 @@ impl Mechanism for RungMechanism {
     }
 
     fn connect(&self, endpoint: &str, job: &Job) -> Result<Box<dyn Transmitter>, LabError> {
-        self.client.connect(endpoint, job)
+        if let Some(program) = self.client {
+            return program.connect(endpoint, job);
+        }
+        // The endpoint of a program has the host before the reference.
+        let reference = endpoint.rsplit(' ').next().unwrap_or_default();
+        let orb = builder(&job.sockets).build().map_err(LabError::call("make the ORB"))?;
+        let connect = || {
+            let target = TtcpTwoway::unchecked_narrow(&orb.string_to_object(reference)?);
+            target.start_timer()?;
+            target.received()?;
+            Ok(target)
+        };
+        let target = connect().map_err(LabError::call("reach the receiver's object"))?;
+        Ok(Box::new(RungTransmitter { orb: orb.clone(), target, rung: self.rung }))
     }
+}
+
+/// The sending end: a rung as the stub.
+struct RungTransmitter {
+    orb: Orb,
+    target: TtcpTwoway,
+    rung: Rung,
+}
+
+impl Drop for RungTransmitter {
+    fn drop(&mut self) {
+        _ = self.orb.shutdown(); // closes the connection, so that the receiver need not wait
+    }
+}
+
+impl Transmitter for RungTransmitter {
+    fn flood(&mut self, flood: &Flood) -> Result<Duration, LabError> {
+        let mut writer = RungWriter::new(self.rung, flood.data, flood.elements());
+        let (object, operation) = (self.target.as_object(), operation(flood.data, flood.call));
+        let start = Instant::now();
+        let mut send = || {
+            let octets = writer.write();
+            match flood.call {
+                CallKind::OneWay => object.send_oneway(&operation, |out| {
+                    out.octets(octets);
+                    Ok(())
+                }),
+                CallKind::TwoWay => object.invoke(
+                    &operation,
+                    |out| {
+                        out.octets(octets);
+                        Ok(())
+                    },
+                    |_| Ok(()),
+                ),
+            }
+        };
+        let sent = (0..flood.buffers).try_for_each(|_| send());
+        let sent =
+            sent.and_then(|()| if flood.call == CallKind::OneWay { self.target.received().map(drop) } else { Ok(()) });
+        sent.map_err(LabError::call("transmit"))?;
+        Ok(start.elapsed())
+    }
+
+    fn ping_pong(&mut self, _work: &PingPong) -> Result<CallTimes, LabError> {
+        Err(LabError::Settings("a rung of the ladder sends floods only".to_owned()))
+    }
+}
+
+/// The operation that takes a sequence of this type.
+fn operation(data: DataType, call: CallKind) -> String {
+    let verb = if call == CallKind::OneWay { "send" } else { "call" };
+    let (first, rest) = data.name().split_at(1);
+    format!("{verb}{}{rest}Seq", first.to_ascii_uppercase())
 }
 
 /// The skeleton of `ttcp_twoway` by a rung.
@@ -107,6 +185,10 @@ mod tests {
 
     #[test]
     fn operations_name_their_types() {
+        for data in DataType::ALL {
+            assert_eq!(sequence(&operation(data, CallKind::OneWay)), Some((data, true)));
+            assert_eq!(sequence(&operation(data, CallKind::TwoWay)), Some((data, false)));
+        }
         assert_eq!(sequence("sendStructSeq"), Some((DataType::Struct, true)));
         assert_eq!(sequence("callOctetSeq"), Some((DataType::Octet, false)));
         assert_eq!((sequence("start_timer"), sequence("sendSeq"), sequence("callFloatSeq")), (None, None, None));

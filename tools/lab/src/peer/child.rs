@@ -36,6 +36,8 @@ pub enum ChildKind {
     ServantsClient {
         /// The stringified reference of the directory.
         reference: String,
+        /// Whether each reference has a connection of its own.
+        is_private: bool,
     },
     /// Serves a soak run; prints a reference to its object.
     SoakServer {

@@ -6,19 +6,24 @@ use crate::workload::named;
 
 /// A pair of programs, a client and a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Contender {
     /// This program, with its own ORB.
+    #[serde(rename = "orb")]
     Orb,
+    /// The same, with a connection of its own for each reference.
+    #[serde(rename = "orb-private")]
+    OrbPrivate,
     /// The program of `peers/omniorb`, with omniORB.
+    #[serde(rename = "omniorb")]
     OmniOrb,
     /// The program of `peers/jacorb`, with JacORB.
+    #[serde(rename = "jacorb")]
     JacOrb,
 }
 
 impl Contender {
-    /// All of them, ours first.
+    /// Those that options name, ours first; the laboratory alone measures private connections.
     pub const ALL: [Self; 3] = [Self::Orb, Self::OmniOrb, Self::JacOrb];
 
     /// The name that options and tables use.
@@ -26,6 +31,7 @@ impl Contender {
     pub fn name(self) -> &'static str {
         match self {
             Self::Orb => "orb",
+            Self::OrbPrivate => "orb-private",
             Self::OmniOrb => "omniorb",
             Self::JacOrb => "jacorb",
         }

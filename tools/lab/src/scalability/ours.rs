@@ -12,6 +12,9 @@ use spandrel::dynamic::{
     ArgMode, DynamicImplementation, DynamicServant, NamedValue, NvList, Request, RequestError, ServerRequest,
 };
 use spandrel::poa::{ObjectId, PoaError};
+use spandrel::policy::ReferencePolicies as _;
+use spandrel::rt::policies::PrivateConnectionPolicy;
+use spandrel::rt::{LinearMapping, RtClient, Scheduling, SchedulingClass};
 use spandrel::{
     CompletionStatus, Orb, Poa, SystemException,
     server::Servant,
@@ -60,13 +63,20 @@ pub fn serve(servants: u32, is_dynamic: bool) -> Result<(), LabError> {
     orb.shutdown().map_err(LabError::call("shut the server down"))
 }
 
-/// Calls the objects of the directory with this reference, by commands on standard input.
+/// Calls the objects of the directory with this reference, by commands on standard input: over connections that all
+/// references share, or over private ones.
 ///
 /// # Errors
 /// If a call fails, or a line is not a job.
-pub fn call(reference: &str) -> Result<(), LabError> {
-    let orb = Orb::builder().build().map_err(LabError::call("make the ORB"))?;
-    let client = Client::new(&orb, reference).map_err(LabError::call("get references to the servants"))?;
+pub fn call(reference: &str, has_private_connections: bool) -> Result<(), LabError> {
+    let mut builder = Orb::builder();
+    if has_private_connections {
+        let scheduling = Scheduling::new(SchedulingClass::Unchanged, Arc::new(LinearMapping));
+        builder = builder.binding_policies(RtClient::new(&scheduling));
+    }
+    let orb = builder.build().map_err(LabError::call("make the ORB"))?;
+    let client = Client::new(&orb, reference, has_private_connections)
+        .map_err(LabError::call("get references to the servants"))?;
     print_line(&format!("ready {}", client.targets.len()))?;
     for line in io::stdin().lock().lines() {
         let run: JobRun = line.map_err(LabError::io("listen to the parent"))?.parse()?;
@@ -88,13 +98,17 @@ struct Client {
 }
 
 impl Client {
-    fn new(orb: &Orb, reference: &str) -> Result<Self, SystemException> {
+    fn new(orb: &Orb, reference: &str, has_private_connections: bool) -> Result<Self, SystemException> {
         let directory = Servants::narrow(&orb.string_to_object(reference)?)?;
         let count = directory.count()?;
         let mut targets = Vec::with_capacity(count as usize);
         while targets.len() < count as usize {
             let more = directory.references(targets.len() as u32, BATCH)?;
             targets.extend(more.into_iter().flatten());
+        }
+        if has_private_connections {
+            let private = |target: &Latency| Ok(target.with_policy(PrivateConnectionPolicy)?);
+            targets = targets.iter().map(private).collect::<Result<_, SystemException>>()?;
         }
         // Connected before the timed part.
         for target in &targets {

@@ -27,7 +27,7 @@ pub const PROGRAMS: [&str; 2] = [SERVER, CLIENT];
 /// The missing programs and how to build them, as text.
 pub fn program_folder(contender: Contender) -> Result<Option<PathBuf>, String> {
     Ok(match Programs::find(contender, None)? {
-        Programs::Ours => None,
+        Programs::Ours { .. } => None,
         Programs::Folder(folder) => Some(folder),
     })
 }
@@ -35,7 +35,10 @@ pub fn program_folder(contender: Contender) -> Result<Option<PathBuf>, String> {
 /// The two programs of a contender; ours are this one.
 #[derive(Clone, Debug)]
 pub(super) enum Programs {
-    Ours,
+    Ours {
+        /// Whether each reference has a connection of its own.
+        is_private: bool,
+    },
     Folder(PathBuf),
 }
 
@@ -46,7 +49,8 @@ impl Programs {
     /// The missing programs and how to build them, as text.
     pub(super) fn find(contender: Contender, given: Option<&Path>) -> Result<Self, String> {
         let orb = match contender {
-            Contender::Orb => return Ok(Self::Ours),
+            Contender::Orb => return Ok(Self::Ours { is_private: false }),
+            Contender::OrbPrivate => return Ok(Self::Ours { is_private: true }),
             Contender::OmniOrb => "omniorb",
             Contender::JacOrb => "jacorb",
         };
@@ -55,7 +59,7 @@ impl Programs {
 
     fn server(&self, launch: Launch<'_>, core: Option<usize>, servants: u32, is_dynamic: bool) -> Command {
         match self {
-            Self::Ours => launch(&ChildRole { kind: ChildKind::ServantsServer { servants, is_dynamic }, core }),
+            Self::Ours { .. } => launch(&ChildRole { kind: ChildKind::ServantsServer { servants, is_dynamic }, core }),
             Self::Folder(folder) => {
                 let mut command = Command::new(folder.join(SERVER));
                 pin(&mut command, core);
@@ -68,7 +72,9 @@ impl Programs {
 
     fn client(&self, launch: Launch<'_>, core: Option<usize>, reference: String) -> Command {
         match self {
-            Self::Ours => launch(&ChildRole { kind: ChildKind::ServantsClient { reference }, core }),
+            Self::Ours { is_private } => {
+                launch(&ChildRole { kind: ChildKind::ServantsClient { reference, is_private: *is_private }, core })
+            }
             Self::Folder(folder) => {
                 let mut command = Command::new(folder.join(CLIENT));
                 pin(&mut command, core);

@@ -24,7 +24,7 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     let (mut here, mut absent) = (Vec::new(), Vec::new());
     for contender in &settings.contenders {
         let given = match contender {
-            Contender::Orb => None,
+            Contender::Orb | Contender::OrbPrivate => None,
             Contender::OmniOrb => settings.omniorb.as_deref(),
             Contender::JacOrb => settings.jacorb.as_deref(),
         };
@@ -144,12 +144,14 @@ impl Series<'_> {
                         running.push(AvailableContender { contender, servants, pair });
                     }
                     // A peer may not support that many servants, or dynamic ones; ours must.
-                    Err(error) if contender != Contender::Orb => self.absent.push(Absent {
-                        contender,
-                        servants: Some(servants),
-                        style: is_dynamic.then_some(Style::DynamicSkeleton),
-                        reason: error.chain(),
-                    }),
+                    Err(error) if !matches!(contender, Contender::Orb | Contender::OrbPrivate) => {
+                        self.absent.push(Absent {
+                            contender,
+                            servants: Some(servants),
+                            style: is_dynamic.then_some(Style::DynamicSkeleton),
+                            reason: error.chain(),
+                        })
+                    }
                     Err(error) => return Err(error),
                 }
             }

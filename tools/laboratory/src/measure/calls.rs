@@ -17,6 +17,8 @@ use crate::series::{Measured, Series, Unit};
 const LIMIT_SECONDS: u64 = 120;
 /// Octets of a flood (paper 001, 3.3).
 const FLOOD_OCTETS: u64 = 64 << 20;
+/// The greatest number of servants whose references get a connection each: that of the paper.
+const MOST_PRIVATE_CONNECTIONS: u32 = 500;
 /// Calls of each kind in the trial that finds the number of calls.
 const TRIAL_CALLS: u32 = 100;
 /// The time after which no further round of calls to servants begins: to static ones, and to dynamic ones.
@@ -37,6 +39,10 @@ pub(super) fn of_servants(
         Form::Short => vec![scalability::Contender::Orb, scalability::Contender::OmniOrb],
     };
     let case: CallData = case.parse()?;
+    let mut contenders = contenders;
+    if case == CallData::Void && servants <= MOST_PRIVATE_CONNECTIONS {
+        contenders.push(scalability::Contender::OrbPrivate);
+    }
     let is_full = form == Form::Full;
     let rounds = if is_full { 5 } else { 2 };
     // As many octets as in a flood of the paper at most, and a hundred calls on each of 500 servants without parameters.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spandrel_lab::LabError;
-use spandrel_lab::bench::demux::{self, Algorithm, Strategy};
+use spandrel_lab::bench::demux::{self, Algorithm, Strategy, WholeRequests};
 use spandrel_lab::bench::marshal::{self, Contender, Direction};
 use spandrel_lab::workload::DataType;
 
@@ -13,6 +13,10 @@ use crate::series::{Measured, Series, Unit};
 
 /// The time after which no further round begins.
 const BUDGET: Duration = Duration::from_secs(12);
+/// The same for whole requests by strategy.
+const BUDGET_OF_REQUESTS: Duration = Duration::from_secs(4);
+/// Whole requests of a round by each strategy.
+const REQUESTS: u32 = 1_000;
 
 /// Sequences of one type written and read by each engine, and the calls of each function of the ladder's rungs.
 pub(super) fn marshaling(form: Form, data: DataType, octets: usize) -> Result<Measured, LabError> {
@@ -48,7 +52,7 @@ pub(super) fn marshaling(form: Form, data: DataType, octets: usize) -> Result<Me
     Ok(measured)
 }
 
-/// Look-ups of objects and operations by each strategy: both, and each by itself.
+/// Look-ups of objects and operations by each strategy: both, each by itself, and within whole two-way requests.
 pub(super) fn lookups(form: Form, algorithm: Algorithm, objects: u32, operations: u32) -> Result<Measured, LabError> {
     let (rounds, run_micros) = if form == Form::Full { (11, 1_000) } else { (2, 100) };
     let settings = demux::Settings {
@@ -86,6 +90,55 @@ pub(super) fn lookups(form: Form, algorithm: Algorithm, objects: u32, operations
             measured.series.push(Series::new(format!("{strategy}{part}"), Unit::Nanoseconds, values));
         }
     }
+    let requests = if form == Form::Full { REQUESTS } else { 20 };
+    let whole = WholeRequests {
+        strategies: settings.strategies,
+        objects,
+        operations,
+        algorithm,
+        requests,
+        rounds,
+        core: core()?,
+        budget: BUDGET_OF_REQUESTS,
+    };
+    for times in whole.measure()? {
+        rounds_done = rounds_done.min(times.nanos.len());
+        let counted = u64::from(requests) * times.nanos.len() as u64;
+        let series = Series::new(format!("{} request", times.strategy), Unit::Nanoseconds, times.nanos);
+        measured.series.push(series.counting("requests", counted));
+    }
     measured.cut = cut_rounds(rounds_done, rounds, BUDGET);
+    Ok(measured)
+}
+
+/// Two-way calls of 100 objects, with and without the client's cached headers and the server's predicted look-ups.
+pub(super) fn predictions(form: Form) -> Result<Measured, LabError> {
+    let (rounds, calls) = if form == Form::Full { (11, 10_000) } else { (2, 50) };
+    let settings = demux::Settings {
+        // One look-up is measured beside the calls, and not shown.
+        strategies: vec![Strategy::Active],
+        objects: vec![1],
+        operations: vec![1],
+        adapters: 1,
+        algorithms: vec![Algorithm::RoundRobin],
+        rounds,
+        run_micros: 1,
+        lookups: Some(1),
+        calls,
+        core: core()?,
+        budget_seconds: None,
+    };
+    let results = demux::run(&settings)?;
+    let mut measured = Measured::default();
+    for row in &results.calls {
+        let own = results
+            .measured_calls
+            .iter()
+            .filter(|call| (call.predictions, call.algorithm) == (row.predictions, row.algorithm));
+        let micros: Vec<f64> = own.map(|call| call.cost.nanos / 1e3).collect();
+        let counted = u64::from(calls) * micros.len() as u64;
+        let name = format!("{} {}", row.predictions.name(), row.algorithm);
+        measured.series.push(Series::new(name, Unit::Microseconds, micros).counting("calls", counted));
+    }
     Ok(measured)
 }

@@ -36,6 +36,7 @@ pub(crate) fn measure(point: &Point, form: Form) -> Result<PointResult, LabError
         Point::Lookups { algorithm, objects, operations } => memory::lookups(form, *algorithm, *objects, *operations),
         Point::Stubs => code::stubs(form),
         Point::Sizes { optimisation } => code::sizes(form, *optimisation),
+        Point::Predictions => memory::predictions(form),
         Point::Definitions => definitions::measure(),
         Point::Stacks { protocol, threads } => stacks::measure(form, (*protocol).into(), *threads),
         Point::Servers => crate::servers::measure(form),
@@ -57,12 +58,14 @@ pub(crate) fn planned_seconds(point: &Point, form: Form) -> f64 {
     }
     match point {
         Point::Throughput { link, .. } => throughput::budget(form, *link).as_secs_f64(),
-        Point::Servants { .. } => 25.0,
+        // The start of many servants and their references in three ORBs, twice.
+        Point::Servants { servants, .. } => 25.0 + f64::from(*servants) / 2_500.0,
         Point::Calls { .. } => 15.0,
         Point::Marshaling { .. } => 12.0,
-        Point::Lookups { .. } => 6.0,
+        Point::Lookups { .. } => 10.0,
         Point::Stubs => 30.0,
         Point::Sizes { .. } => 300.0,
+        Point::Predictions => 20.0,
         Point::Definitions => 1.0,
         Point::Stacks { .. } => 30.0,
         Point::Servers => 600.0,

@@ -16,8 +16,8 @@ use crate::point::Link;
 use crate::series::{Measured, Series, Unit};
 
 /// The contenders: plain sockets, wrappers, the ORB, and those of other projects; over loopback also the ORB's other engines,
-/// and the ladder's first and last.
-const MECHANISMS: [MechanismName; 11] = [
+/// and the rungs of the ladder.
+const MECHANISMS: [MechanismName; 17] = [
     MechanismName::C,
     MechanismName::Ipc,
     MechanismName::Orb,
@@ -29,6 +29,12 @@ const MECHANISMS: [MechanismName; 11] = [
     MechanismName::OmniOrbOptimised,
     MechanismName::OrbPadded,
     MechanismName::OrbInterpretive,
+    MechanismName::RungOriginal,
+    MechanismName::RungSimpleInlining,
+    MechanismName::RungInlined,
+    MechanismName::RungPrecomputed,
+    MechanismName::RungSplitDecoding,
+    MechanismName::RungSplitEncoding,
 ];
 /// The number of these that a slower link is measured with: engines do not differ where the link is the limit.
 const MECHANISMS_OF_A_LINK: usize = 7;

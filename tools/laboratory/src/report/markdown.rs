@@ -1,6 +1,6 @@
 //! The report as Markdown: the ratios of the papers beside today's, then the figures.
 
-use super::{Entry, Report};
+use super::{Entry, Figure, Report};
 use crate::folder::Form;
 use crate::inventory::State;
 
@@ -52,6 +52,7 @@ fn figures(entry: &Entry) -> String {
     if entry.unmeasured > 0 {
         text += &format!("{} of its points are not measured yet.\n\n", entry.unmeasured);
     }
+    text += &by_queue(entry);
     text += "| point | series | median | lowest | highest | rounds | counted | cut |\n";
     text += "| --- | --- | ---: | ---: | ---: | ---: | --- | --- |\n";
     for figure in &entry.figures {
@@ -70,6 +71,55 @@ fn figures(entry: &Entry) -> String {
     }
     for absent in &entry.absent {
         text += &format!("\nAbsent: {absent}.\n");
+    }
+    text
+}
+
+/// The medians of floods with several queues in one table, as tables 1 and 2 of paper 000 have them: a row for each series
+/// and queue, a column for each size of buffers. Empty for a row with one queue.
+fn by_queue(entry: &Entry) -> String {
+    let floods: Vec<([&str; 4], &Figure)> = entry
+        .figures
+        .iter()
+        .filter_map(|figure| {
+            let parts: Vec<&str> = figure.point.split('/').collect();
+            let ["throughput", link, queue, "oneway", data, size] = parts[..] else { return None };
+            Some(([link, queue, data, size], figure))
+        })
+        .collect();
+    let distinct = |nth: usize| {
+        let mut values = Vec::new();
+        for (parts, _) in &floods {
+            if !values.contains(&parts[nth]) {
+                values.push(parts[nth]);
+            }
+        }
+        values
+    };
+    let [links, queues, types, sizes] = [0, 1, 2, 3].map(distinct);
+    if queues.len() < 2 {
+        return String::new();
+    }
+    let mut series: Vec<&str> = Vec::new();
+    for (_, figure) in &floods {
+        if !series.contains(&&*figure.series) {
+            series.push(&figure.series);
+        }
+    }
+    let mut text = String::new();
+    for (link, data) in links.iter().flat_map(|link| types.iter().map(move |data| (*link, *data))) {
+        text += &format!("Mbit/s over {link}, sequences of {data}, by size of buffers:\n\n");
+        text += &format!("| series | queue | {} |\n", sizes.join(" | "));
+        text += &format!("| --- | ---: |{}\n", " ---: |".repeat(sizes.len()));
+        for (name, queue) in series.iter().flat_map(|name| queues.iter().map(move |queue| (*name, *queue))) {
+            let median = |size: &&str| {
+                let own = floods.iter().find(|(parts, one)| *parts == [link, queue, data, *size] && one.series == name);
+                own.map_or(String::new(), |(_, figure)| figure.median.to_string())
+            };
+            let medians: Vec<String> = sizes.iter().map(median).collect();
+            text += &format!("| {} | {queue} | {} |\n", cell(name), medians.join(" | "));
+        }
+        text += "\n";
     }
     text
 }

@@ -5,7 +5,7 @@
 //! servant ([`spandrel::poa::measured_lookup`]) and the table of operations of skeletons. The cost of the loop around
 //! a lookup is measured, too, and subtracted. Each lookup depends on the one before, as in a server that
 //! reads one request after the other. Whole calls are also made, with adaptive demultiplexing and request
-//! caching on and off.
+//! caching on and off, and whole requests by each strategy ([`WholeRequests`]).
 
 mod calls;
 mod lookup;
@@ -15,6 +15,7 @@ mod requests;
 mod results;
 mod series;
 mod settings;
+mod whole_requests;
 
 pub use calls::{CallPredictions, CallRow, MeasuredCall};
 pub use lookup::Cost;
@@ -22,3 +23,4 @@ pub use requests::Algorithm;
 pub use results::{Measurement, Results, Row};
 pub use series::run;
 pub use settings::{Settings, Strategy};
+pub use whole_requests::{RequestTimes, WholeRequests};

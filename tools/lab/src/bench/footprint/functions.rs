@@ -39,9 +39,9 @@ pub enum Code {
 pub struct CodeSize {
     /// The operation, or that whose type is written and read.
     pub operation: Operation,
-    /// The measured code.
+    /// The code that is measured.
     pub code: Code,
-    /// Its octets.
+    /// The sizes in octets.
     pub sizes: Sizes,
 }
 
@@ -50,7 +50,7 @@ pub struct CodeSize {
 pub enum Libraries<'p> {
     /// Cargo builds those of a source tree, in a folder.
     Built {
-        /// The source tree.
+        /// The folder of the source tree.
         tree: &'p Path,
         /// The folder of everything that is built.
         out: &'p Path,
