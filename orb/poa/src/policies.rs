@@ -492,7 +492,7 @@ mod tests {
         assert!(Policies::of_root(DemuxDefaults::default()).is_implicit());
         let tables =
             DemuxDefaults { system_ids: ObjectDemux::Linear, user_ids: ObjectDemux::PerfectHash, ..Default::default() };
-        let demux = |given: &[Policy]| Policies::resolve(given, tables).unwrap().demux;
+        let demux = |list: &[Policy]| Policies::resolve(list, tables).unwrap().demux;
         assert_eq!((demux(&[]), Policies::of_root(tables).demux), (ObjectDemux::Linear, ObjectDemux::Linear));
         assert_eq!(demux(&[IdAssignmentPolicy::UserId.into()]), ObjectDemux::PerfectHash);
         assert_eq!(demux(&[ObjectDemux::Active.into()]), ObjectDemux::Active);

@@ -31,11 +31,11 @@ const SHORTEST: Duration = Duration::from_millis(5);
 /// The tables in which adapters find objects and operations unless their policies choose others.
 #[derive(Clone, Copy, Debug)]
 pub struct DemuxDefaults {
-    /// Of objects whose ids the adapter assigns.
+    /// The table of objects whose ids the adapter assigns.
     pub system_ids: ObjectDemux,
-    /// Of objects whose ids the application assigns; not [`ObjectDemux::Active`].
+    /// The table of objects whose ids the application assigns; not [`ObjectDemux::Active`].
     pub user_ids: ObjectDemux,
-    /// Of operations.
+    /// The table of the operations of an interface.
     pub operations: OperationDemux,
 }
 

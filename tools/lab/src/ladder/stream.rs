@@ -2,7 +2,7 @@
 
 /// How the functions of primitives reach their callers.
 pub(super) mod inlining {
-    /// By a call.
+    /// By a call in each case.
     pub(in super::super) const CALLED: u8 = 0;
     /// Declared with `#[inline]`: the compiler decides.
     pub(in super::super) const HINTED: u8 = 1;

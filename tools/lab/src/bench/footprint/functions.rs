@@ -168,11 +168,11 @@ fn compile(source: &Path, archive: &Path, optimisation: Optimisation, library: &
     command.arg("-L").arg(format!("dependency={}", folder.display()));
     command.arg("--extern").arg(format!("spandrel={}", library.display()));
     command.arg("-o").arg(archive).arg(source).stdin(Stdio::null());
-    let done = command.output().map_err(LabError::io("start the compiler"))?;
-    if done.status.success() {
+    let output = command.output().map_err(LabError::io("start the compiler"))?;
+    if output.status.success() {
         return Ok(());
     }
-    let detail: String = String::from_utf8_lossy(&done.stderr).lines().take(8).collect::<Vec<&str>>().join("\n");
+    let detail: String = String::from_utf8_lossy(&output.stderr).lines().take(8).collect::<Vec<&str>>().join("\n");
     Err(LabError::Peer { role: format!("compiler of {}", source.display()), detail })
 }
 
@@ -192,7 +192,7 @@ fn types(operation: Operation) -> [&'static str; 2] {
 /// The stub as a dynamic request, and the skeleton with a list of named values.
 fn dynamic(operation: Operation, fixture: &Fixture) -> Result<Measured, LabError> {
     let rust = generated(fixture, Engine::Compiled, Sides::Both)?;
-    let ([given, owned], name) = (types(operation), operation.name());
+    let ([argument, owned], name) = (types(operation), operation.name());
     // The servant takes what the list has: its own value, borrowed.
     let passed = if operation == Operation::Short { "s1" } else { "&s1" };
     let text = format!(
@@ -204,7 +204,7 @@ pub mod unoptimised {{
     use ::spandrel::{{ObjectRef, SystemException}};
 
     #[inline(never)]
-    pub fn stub(object: &ObjectRef, s1: {given}, s2: &mut {owned}) -> Result<({owned}, {owned}), RequestError> {{
+    pub fn stub(object: &ObjectRef, s1: {argument}, s2: &mut {owned}) -> Result<({owned}, {owned}), RequestError> {{
         let mut request = Request::new(object, "{name}");
         request.add_in_arg_named("s1", s1)?;
         request.add_inout_arg_named("s2", &*s2)?;
