@@ -211,6 +211,32 @@ fn threads_of_lower_lanes_are_borrowed_and_never_those_of_higher_ones() {
 }
 
 #[test]
+fn a_lane_starts_its_dynamic_threads_then_borrows_from_the_next_lower_lane_and_then_buffers() {
+    let lanes = PoolSettings::with_lanes(vec![lane(0, 1, 1), lane(50, 1, 0), lane(100, 1, 1)]);
+    let pool = pool(PoolSettings { allows_borrowing: true, buffering: Some((1, 0)), ..lanes });
+    let (ends, ended) = mpsc::channel();
+    let mut occupied = Vec::new();
+    // Its own threads, the static one and the dynamic one; then those of the lanes below, and no dynamic ones of these.
+    for (threads, borrowed, idle) in [(1, 0, [1, 1, 0]), (2, 0, [1, 1, 0]), (2, 1, [1, 0, 0]), (2, 2, [0, 0, 0])] {
+        occupied.push(occupy(&pool, 100));
+        let statistics = pool.statistics();
+        assert_eq!((statistics[2].threads, statistics[2].borrowed), (threads, borrowed));
+        assert_eq!(statistics.iter().map(|lane| lane.idle).collect::<Vec<_>>(), idle);
+    }
+    pool.submit(report(100, "buffered", &ends)).unwrap();
+    assert_eq!(pool.submit(report(100, "refused", &ends)).unwrap_err().reason, RefusalReason::TooManyRequests);
+    // A lane whose thread is lent has its dynamic one, and its buffer.
+    let own = occupy(&pool, 0);
+    pool.submit(report(0, "low", &ends)).unwrap();
+    assert_eq!(pool.submit(report(0, "refused", &ends)).unwrap_err().reason, RefusalReason::TooManyRequests);
+    assert_eq!((pool.statistics()[0].threads, pool.statistics()[0].borrowed), (2, 0));
+    // The lent thread comes back after the request that it runs, to the one that waits above.
+    drop(occupied.pop());
+    assert_eq!(names(&ended, 2), ["buffered", "low"]);
+    drop((occupied, own));
+}
+
+#[test]
 fn a_borrowed_thread_takes_the_waiting_request_of_the_higher_lane_first() {
     let lanes = PoolSettings::with_lanes(vec![lane(0, 1, 0), lane(100, 1, 0)]);
     let pool = pool(PoolSettings { allows_borrowing: true, buffering: Some((5, 0)), ..lanes });

@@ -9,7 +9,7 @@ use crate::policies::{
 use crate::protocols::{Protocol, SharedMemoryProtocolProperties, TransportProperties, UnixDomainProtocolProperties};
 use crate::{
     BoxedJob, ContinuousMapping, DirectMapping, LinearMapping, MutexNotFound, NativePriority, Priority,
-    PriorityMapping, RtCurrent, RtOrb, Scheduling, SchedulingClass,
+    PriorityMapping, RtCurrent, RtMutex, RtOrb, Scheduling, SchedulingClass,
 };
 use proptest::prelude::*;
 use spandrel_giop::{SystemExceptionKind, minor};
@@ -239,4 +239,57 @@ fn thread_pools_have_numbers_that_are_valid_until_they_are_destroyed() {
     assert!(orb.threadpool(second).is_none() && orb.destroy_threadpool(second).is_err());
     assert_eq!(orb.create_threadpool_policy(second).unwrap_err().kind(), SystemExceptionKind::BadParam);
     assert!(orb.threadpool(first).is_some());
+}
+
+/// The priority by which the kernel schedules the calling thread, inherited ones included (proc(5): the field 18 of `stat`):
+/// from -2 for the lowest real-time one to -100, and from 0 to 39 for ordinary threads.
+#[cfg(target_os = "linux")]
+fn scheduled_priority() -> i64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    stat.rsplit_once(") ").unwrap().1.split(' ').nth(18 - 3).unwrap().parse().unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_holder_of_a_mutex_has_the_priority_of_a_waiting_thread_also_when_it_was_demoted() {
+    use std::sync::mpsc;
+
+    use spandrel_sync::{NativeThreadId, Priority as ThreadPriority, set_current_priority};
+    use spandrel_test_support::wait_until;
+
+    let mutex = RtMutex::new();
+    for is_demoted in [false, true] {
+        let (send, locked) = mpsc::channel();
+        let (begin, begun) = mpsc::channel::<()>();
+        let held = mutex.clone();
+        let holder = std::thread::spawn(move || {
+            if is_demoted && set_current_priority(ThreadPriority::Fifo(3)).is_ok() {
+                NativeThreadId::current().unwrap().demote().unwrap();
+            }
+            let guard = held.lock();
+            let before = scheduled_priority();
+            send.send(()).unwrap();
+            if begun.recv().is_ok() {
+                wait_until("the inherited priority", || scheduled_priority() == -1 - 42);
+            }
+            drop(guard);
+            [before, scheduled_priority()]
+        });
+        locked.recv().unwrap();
+        let waiting = mutex.clone();
+        let waiter = std::thread::spawn(move || {
+            let is_real_time = set_current_priority(ThreadPriority::Fifo(42)).is_ok();
+            if is_real_time {
+                begin.send(()).unwrap();
+            }
+            drop(begin);
+            drop(waiting.lock());
+            is_real_time
+        });
+        let [before, after] = holder.join().unwrap();
+        assert!(before >= 0 && after == before, "an ordinary thread before and after: {before} {after}");
+        if !waiter.join().unwrap() {
+            return println!("not shown: this user may not set real-time priorities");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use spandrel_giop::{datagram::DatagramAddress, local_address::LocalAddress};
 use spandrel_ipc::{inet, unix};
+use spandrel_orb::OrbBuilder;
 use spandrel_server::{current_peer_address, with_current_stream};
 
 use super::*;
@@ -81,8 +82,11 @@ struct ProtocolServer {
 impl ProtocolServer {
     /// Listens by these protocols.
     fn listening(schemes: &[&str]) -> Self {
+        Self::with(Orb::builder(), schemes)
+    }
+
+    fn with(mut builder: OrbBuilder, schemes: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let mut builder = Orb::builder();
         for scheme in schemes {
             let path = directory.path().join(scheme);
             let at = if ["iiop", "diop"].contains(scheme) { "127.0.0.1:0" } else { path.to_str().unwrap() };
@@ -293,4 +297,45 @@ fn omniorb_uses_the_protocols_of_a_reference() {
         }
         assert_eq!(server.probe.take_schemes().first().map(String::as_str), Some(scheme), "{name}");
     }
+}
+
+/// A servant that sends the time for which reads of its request's socket poll the network card, and whether the process may
+/// set it.
+struct Polled(mpsc::Sender<(Duration, bool)>);
+
+impl Servant for Polled {
+    fn repository_id(&self) -> &str {
+        "IDL:Probe:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        let look = |stream: &inet::Stream| {
+            let time = stream.busy_poll().unwrap();
+            (time, stream.set_busy_poll(time + Duration::from_micros(1)).is_ok())
+        };
+        with_current_stream(look).is_some_and(|polled| self.0.send(polled).is_ok())
+    }
+
+    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        call.implicit(self)
+    }
+}
+
+#[test]
+fn reads_of_accepted_connections_poll_the_network_card() {
+    const TIME: Duration = Duration::from_micros(37);
+    let server = ProtocolServer::with(Orb::builder().busy_poll(Some(TIME)), &["iiop"]);
+    let (send, polled) = mpsc::channel();
+    let adapter = server.adapter("polled", &[]).unwrap();
+    adapter.activate_object_with_id(&"polled".into(), Arc::new(Polled(send))).unwrap();
+    let object = adapter.id_to_reference(&"polled".into()).unwrap();
+    let client = client();
+    call(&client, &object);
+    let (time, is_permitted) = polled.recv_timeout(LONG).unwrap();
+    if is_permitted {
+        assert_eq!(time, TIME);
+    } else {
+        println!("not shown: SO_BUSY_POLL needs CAP_NET_ADMIN");
+    }
+    client.shutdown().unwrap();
 }
