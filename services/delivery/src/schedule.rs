@@ -107,8 +107,12 @@ impl<T> Schedule<T> {
 
     /// Removes the entry that is delivered next, of those for which the function is true; its life may have ended.
     pub(crate) fn pop(&mut self, accepts: impl Fn(&T) -> bool) -> Option<(T, Lifetime)> {
-        let key = self.entries.iter().find(|(_, (value, _))| accepts(value)).map(|(key, _)| *key)?;
-        let ((_, number), entry) = self.entries.remove_entry(&key)?;
+        let ((_, number), entry) = if accepts(self.first()?) {
+            self.entries.pop_first()?
+        } else {
+            let key = self.entries.iter().find(|(_, (value, _))| accepts(value)).map(|(key, _)| *key)?;
+            self.entries.remove_entry(&key)?
+        };
         if self.is_indexed() {
             self.discards.remove(&self.discard_key(number, entry.1));
         }
