@@ -1,9 +1,10 @@
 import Plant.Alarms;
 import Plant.AlarmsHelper;
-import Plant.AlarmsPOA;
 import Plant.Events;
 import Plant.EventsHelper;
 import Plant.EventsPOA;
+import Plant.PullAlarms;
+import Plant.PullAlarmsHelper;
 import Plant.Severity;
 import org.omg.CORBA.Any;
 import org.omg.CORBA.BooleanHolder;
@@ -23,9 +24,10 @@ import org.omg.CosTypedEventChannelAdmin.InterfaceNotSupported;
 import org.omg.CosTypedEventChannelAdmin.NoSuchImplementation;
 import org.omg.CosTypedEventChannelAdmin.TypedEventChannel;
 import org.omg.CosTypedEventChannelAdmin.TypedEventChannelHelper;
+import org.omg.CosTypedEventChannelAdmin.TypedProxyPullSupplier;
 import org.omg.CosTypedEventChannelAdmin.TypedProxyPushConsumer;
+import org.omg.CosTypedEventComm.TypedPullSupplierHelper;
 import org.omg.CosTypedEventComm.TypedPushConsumerHelper;
-import org.omg.CosTypedEventComm.TypedPushConsumerPOA;
 
 /** Suppliers and consumers of an event channel and, with a second URL, of its typed channel. */
 final class EventClient {
@@ -71,37 +73,6 @@ final class EventClient {
         }
 
         @Override public void disconnect_pull_supplier() {}
-    }
-
-    /** A typed consumer, whose events are calls of the object that it returns. */
-    static final class TypedConsumer extends TypedPushConsumerPOA {
-        private final org.omg.CORBA.Object typed;
-
-        TypedConsumer(org.omg.CORBA.Object typed) {
-            this.typed = typed;
-        }
-
-        @Override public org.omg.CORBA.Object get_typed_consumer() {
-            return typed;
-        }
-
-        @Override public void push(Any data) {
-            throw new org.omg.CORBA.NO_IMPLEMENT();
-        }
-
-        @Override public void disconnect_push_consumer() {}
-    }
-
-    static final class AlarmsImpl extends AlarmsPOA {
-        final Peers.Received<String> received = new Peers.Received<>();
-
-        @Override public void raised(String unit, int level, Severity severity) {
-            received.add(unit + " " + level + " " + severity.value());
-        }
-
-        @Override public void stopped(String unit) {
-            received.add("stopped " + unit);
-        }
     }
 
     static final class EventsImpl extends EventsPOA {
@@ -185,9 +156,9 @@ final class EventClient {
             }
         });
         Cases.check("typed events", () -> {
-            AlarmsImpl alarms = new AlarmsImpl();
+            Typed.AlarmsImpl alarms = new Typed.AlarmsImpl();
             EventsImpl events = new EventsImpl();
-            TypedConsumer[] consumers = {new TypedConsumer(peers.serve(alarms)), new TypedConsumer(peers.serve(events))};
+            Typed.Consumer[] consumers = {new Typed.Consumer(peers.serve(alarms)), new Typed.Consumer(peers.serve(events))};
             ProxyPushSupplier of_alarms = channel.for_consumers().obtain_typed_push_supplier(AlarmsHelper.id());
             ProxyPushSupplier of_events = channel.for_consumers().obtain_typed_push_supplier(EventsHelper.id());
             try {
@@ -220,6 +191,28 @@ final class EventClient {
             }
             of_alarms.disconnect_push_supplier();
             of_events.disconnect_push_supplier();
+        });
+        Cases.check("typed events by pull", () -> {
+            TypedProxyPullSupplier pulled = channel.for_consumers().obtain_typed_pull_supplier(PullAlarmsHelper.id());
+            pulled.connect_pull_consumer(null);
+            PullAlarms consumer = PullAlarmsHelper.narrow(pulled.get_typed_supplier());
+            TypedProxyPushConsumer proxy = channel.for_suppliers().obtain_typed_push_consumer(AlarmsHelper.id());
+            proxy.connect_push_supplier(null);
+            Alarms supplier = AlarmsHelper.narrow(proxy.get_typed_consumer());
+            supplier.stopped("pump");
+            supplier.raised("boiler", 7, Severity.major);
+            Typed.expectAlarm(consumer, "boiler 7 1");
+            Typed.expectStopped(consumer, "pump");
+            ProxyPullConsumer pulls = channel.for_suppliers().obtain_typed_pull_consumer(PullAlarmsHelper.id());
+            Typed.Supplier fans = new Typed.Supplier(peers.serve(new Typed.PullAlarmsImpl()));
+            pulls.connect_pull_supplier(TypedPullSupplierHelper.narrow(peers.serve(fans)));
+            Typed.expectStopped(consumer, "fan 0");
+            Typed.expectStopped(consumer, "fan 1");
+            Typed.expectNothing(consumer);
+            for (String name : new String[] {"stopped", "raised", "stopped", "stopped"}) untyped.received.expect(name);
+            pulls.disconnect_pull_consumer();
+            proxy.disconnect_push_consumer();
+            pulled.disconnect_pull_supplier();
         });
     }
 }

@@ -114,6 +114,7 @@ pub(crate) fn run(kills: u32) -> Result<()> {
     row("client of jacorb, our property service".to_owned(), &call_property_service);
     row("client of jacorb, our event service".to_owned(), &call_event_service);
     row("client of jacorb, our notification service".to_owned(), &call_notification_service);
+    row("client of jacorb, our typed notification channels".to_owned(), &call_typed_notification);
     row("our stubs, naming service of jacorb".to_owned(), &call_jacorb);
     row("our stubs, notification service of jacorb".to_owned(), &call_notification_service_of_jacorb);
     for (service, program, test) in OMNIORB_TESTS {
@@ -293,20 +294,8 @@ fn call_after_kills(client: &mut Command, kills: usize, pid: impl Fn() -> Result
 /// Runs JacORB's stubs of the interface repository against ours. (GlassFish's ORB has the `FullInterfaceDescription` of
 /// CORBA 2.3, which has a member more.)
 fn call_repository() -> Outcome {
-    let data = workspace::target().join("services/repository");
-    if data.exists() {
-        fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
-    }
-    let program = |name: &str| Command::new(workspace::target().join("debug").join(name));
-    let mut command = program("spandrel-repository");
-    command.arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
-    let service = Bounded::start("spandrel-repository", &mut command)?;
-    let url = ready_url(&service, "InterfaceRepository")?;
-    let mut idl = program("spandrel");
-    idl.args(["idl", &format!("--to-repository={url}")]).arg(workspace::root().join("examples/bank/bank.idl"));
-    let output = idl.output().context("spandrel idl")?;
-    ensure!(output.status.success(), "spandrel idl: {}", String::from_utf8_lossy(&output.stderr));
-    let mut command = program("examples/bank-server");
+    let (_repository, url) = start_repository("repository", "examples/bank/bank.idl")?;
+    let mut command = debug_program("examples/bank-server");
     command.args(["-ORBListenEndpoints", "iiop://127.0.0.1:0", "-ORBInitRef", &format!("InterfaceRepository={url}")]);
     let server = Bounded::start("bank-server", &mut command)?;
     let account = server.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
@@ -318,25 +307,30 @@ fn call_repository() -> Outcome {
 
 /// Runs JacORB's stubs of the trading service against ours, whose linked trader is in the client.
 fn call_trader() -> Outcome {
-    let service = start_transient("spandrel-trading")?;
+    let service = start_transient("spandrel-trading", &[])?;
     let url = ready_url(&service, "TradingService")?;
     run_client(jacorb::command().args(["trading", "--call", &url]), 10)
 }
 
 /// Runs JacORB's stubs of the property service against ours.
 fn call_property_service() -> Outcome {
-    let service = start_transient("spandrel-property")?;
+    let service = start_transient("spandrel-property", &[])?;
     let factory = ready_url(&service, "PropertySetFactory")?;
     let def_factory = ready_url(&service, "PropertySetDefFactory")?;
     run_client(jacorb::command().args(["properties", "--call", &factory, &def_factory]), 6)
 }
 
 /// Starts a service with its state in memory, at a free port.
-fn start_transient(program: &str) -> Result<Bounded> {
+fn start_transient(program: &str, options: &[&str]) -> Result<Bounded> {
     let data = workspace::target().join("services/transient");
-    let mut command = Command::new(workspace::target().join("debug").join(program));
-    command.arg("--transient").arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
+    let mut command = debug_program(program);
+    command.arg("--transient").arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]).args(options);
     Bounded::start(program, &mut command)
+}
+
+/// A program of the build for tests.
+fn debug_program(name: &str) -> Command {
+    Command::new(workspace::target().join("debug").join(name))
 }
 
 /// The URL in the next line of a service: that of the object with this name.
@@ -385,32 +379,49 @@ fn call_jacorb() -> Outcome {
     run_tests("interop", "cos_naming::each_service", &[("SPANDREL_NAMING_SERVICE", text.trim())])
 }
 
-/// Runs JacORB's stubs of the event service against ours, with typed events of the interfaces in `peers/events/plant.idl`.
-fn call_event_service() -> Outcome {
-    let data = workspace::target().join("services/typed");
+/// An interface repository with the definitions of an IDL file: its process and its URL.
+fn start_repository(data: &str, idl: &str) -> Result<(Bounded, String)> {
+    let data = workspace::target().join("services").join(data);
     if data.exists() {
         fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
     }
-    let program = |name: &str| Command::new(workspace::target().join("debug").join(name));
-    let mut command = program("spandrel-repository");
+    let mut command = debug_program("spandrel-repository");
     command.arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
     let repository = Bounded::start("spandrel-repository", &mut command)?;
-    let interfaces = ready_url(&repository, "InterfaceRepository")?;
-    let mut idl = program("spandrel");
-    idl.args(["idl", &format!("--to-repository={interfaces}")]).arg(workspace::root().join("peers/events/plant.idl"));
-    let output = idl.output().context("spandrel idl")?;
+    let url = ready_url(&repository, "InterfaceRepository")?;
+    let mut command = debug_program("spandrel");
+    command.args(["idl", &format!("--to-repository={url}")]).arg(workspace::root().join(idl));
+    let output = command.output().context("spandrel idl")?;
     ensure!(output.status.success(), "spandrel idl: {}", String::from_utf8_lossy(&output.stderr));
-    let mut command = program("spandrel-event");
-    command.args(["--transient", "--listen", "iiop://127.0.0.1:0", "--channel", "Alarms", "--data"]).arg(&data);
-    command.args(["--orb", &format!("-ORBInitRef InterfaceRepository={interfaces}")]);
-    let service = Bounded::start("spandrel-event", &mut command)?;
+    Ok((repository, url))
+}
+
+/// Starts a service that knows an interface repository with the interfaces of typed events.
+fn start_typed(program: &str, options: &[&str]) -> Result<(Bounded, Bounded)> {
+    let (repository, url) = start_repository("typed", "peers/events/plant.idl")?;
+    let reference = format!("-ORBInitRef InterfaceRepository={url}");
+    let options = [options, &["--orb", &reference]].concat();
+    Ok((start_transient(program, &options)?, repository))
+}
+
+/// Runs JacORB's stubs of the event service against ours, with typed events.
+fn call_event_service() -> Outcome {
+    let (service, _repository) = start_typed("spandrel-event", &["--channel", "Alarms"])?;
     let channel = ready_url(&service, "omniEvents")?.replace("/omniEvents", "/Alarms");
-    run_client(JACORB_EVENTS.java().args(["EventClient", &channel, &format!("{channel}/typed")]), 7)
+    run_client(JACORB_EVENTS.java().args(["EventClient", &channel, &format!("{channel}/typed")]), 8)
+}
+
+/// Runs JacORB's stubs of typed notification channels against ours.
+fn call_typed_notification() -> Outcome {
+    let (service, _repository) = start_typed("spandrel-notification", &[])?;
+    let factory = ready_url(&service, "NotificationService")?;
+    let factory = factory.replace("/NotificationService", "/TypedNotificationService");
+    run_client(JACORB_EVENTS.java().args(["TypedNotificationClient", &factory]), 4)
 }
 
 /// Runs JacORB's stubs of the notification service against ours.
 fn call_notification_service() -> Outcome {
-    let service = start_transient("spandrel-notification")?;
+    let service = start_transient("spandrel-notification", &[])?;
     let url = ready_url(&service, "NotificationService")?;
     run_client(JACORB_EVENTS.java().args(["NotificationClient", &url]), 8)
 }
