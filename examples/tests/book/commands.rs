@@ -320,6 +320,7 @@ pages! {
     configurator: "docs/configurator.md",
     deployment: "docs/deployment.md",
     event: "docs/event-service.md",
+    from_other_event_services: "docs/porting/events.md",
     first_service: "docs/tutorial/first-service.md",
     servers_side_by_side: "docs/porting/servers.md",
     from_omniorb: "docs/porting/omniorb.md",
