@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use spandrel::net::sync::{Arc, Mutex, Weak};
 use spandrel::services::av_streams::{
-    FDev, MCastConfigIf, MmDevice, MmDeviceServant, MmDeviceSkeleton, StreamCtrl, StreamEndPoint, StreamEndPointA,
-    StreamEndPointB, StreamQoS, VDev, VDevServant, VDevSkeleton, mm_device, v_dev,
+    FDev, MCastConfigIf, MediaControl, MmDevice, MmDeviceServant, MmDeviceSkeleton, StreamCtrl, StreamEndPoint,
+    StreamEndPointA, StreamEndPointB, StreamQoS, VDev, VDevServant, VDevSkeleton, mm_device, v_dev,
 };
 use spandrel::services::cos_property_service::{Property, PropertySetServant};
 use spandrel::types::Any;
@@ -21,6 +21,8 @@ use crate::media::FlowDefinition;
 use crate::qos::negotiate;
 use crate::refusal::Refusal;
 
+/// The property of a virtual device with the control of its position.
+const MEDIA_CONTROL: &str = "Related_MediaCtrl";
 /// The most flow devices of a device.
 const MAX_FLOW_DEVICES: usize = 64;
 
@@ -31,6 +33,8 @@ pub struct DeviceDefinition {
     pub flows: Vec<FlowDefinition>,
     /// The groups of a multicast stream, one for each flow that the device sends; see [`FlowAddress`].
     pub groups: Vec<FlowAddress>,
+    /// The control of the position of the device's medium: the property `Related_MediaCtrl` of its virtual devices, as in TAO.
+    pub media_control: Option<MediaControl>,
 }
 
 /// The servant of a multimedia device.
@@ -112,13 +116,14 @@ impl Device {
         let object = end_point.serve()?;
         // All values are within the ranges that were negotiated.
         end_point.change_qos(qos, &[])?;
-        let (virtual_device, reference) = match VirtualDevice::serve(&self.core, &end_point) {
-            Ok(served) => served,
-            Err(exception) => {
-                end_point.end();
-                return Err(exception.into());
-            }
-        };
+        let (virtual_device, reference) =
+            match VirtualDevice::serve(&self.core, &end_point, self.definition.media_control.as_ref()) {
+                Ok(served) => served,
+                Err(exception) => {
+                    end_point.end();
+                    return Err(exception.into());
+                }
+            };
         end_point.watch_control();
         streams.insert(name.clone(), Stream { end_point, virtual_device });
         Ok((object, reference.unchecked_narrow(), is_met))
@@ -277,11 +282,19 @@ pub(crate) struct VirtualDevice {
 delegate_property_set!(VirtualDevice, properties);
 
 impl VirtualDevice {
-    fn serve(core: &Arc<Core>, end_point: &Arc<EndPoint>) -> Result<(Arc<Self>, ObjectRef), SystemException> {
+    fn serve(
+        core: &Arc<Core>,
+        end_point: &Arc<EndPoint>,
+        media_control: Option<&MediaControl>,
+    ) -> Result<(Arc<Self>, ObjectRef), SystemException> {
+        let properties = core.properties();
+        if let Some(media_control) = media_control {
+            set_property(&properties, MEDIA_CONTROL, &Any::new(Some(media_control.clone()))?);
+        }
         let device = Arc::new(Self {
             end_point: Arc::downgrade(end_point),
             peer: Mutex::default(),
-            properties: core.properties(),
+            properties,
             activation: Activation::default(),
         });
         let object = core.activate(Arc::new(VDevSkeleton::new(Arc::clone(&device))), &device.activation)?;

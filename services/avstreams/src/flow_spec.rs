@@ -8,7 +8,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use spandrel::bulk::wire::{TOKEN_OCTETS, Token};
+use crate::imports::{TOKEN_OCTETS, Token};
 
 /// The most octets of one entry.
 pub const MAX_ENTRY: usize = 1_024;

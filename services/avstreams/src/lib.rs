@@ -36,6 +36,7 @@ mod flow_end_point;
 mod flow_rules;
 mod flow_spec;
 mod flow_state;
+mod imports;
 mod limits;
 mod media;
 mod peer_watch;

@@ -595,6 +595,8 @@ struct RtpReceiver {
     partial: Option<(u32, Vec<u8>)>,
     /// The timestamp of a frame of which a part is lost.
     damaged: Option<u32>,
+    /// Whether a frame had several packets, so that the first one after a loss may belong to a frame that had begun before.
+    has_parts: bool,
     lateness: Duration,
     control_peer: Option<SocketAddr>,
     last_report: Option<(u32, Instant)>,
@@ -616,6 +618,7 @@ impl RtpReceiver {
             order: ReorderBuffer::new(16, limits.reordered, limits.reorder_time),
             partial: None,
             damaged: None,
+            has_parts: false,
             lateness: Duration::ZERO,
             control_peer: None,
             last_report: None,
@@ -640,11 +643,17 @@ impl RtpReceiver {
         while let Some(ordered) = self.order.pop(Instant::now()) {
             add(&shared.counters.lost, ordered.lost);
             let MediaPacket { timestamp, data, is_last, .. } = ordered.item;
-            if ordered.lost > 0
-                && let Some((begun, _)) = self.partial.take()
-            {
-                add(&shared.counters.incomplete, 1);
-                self.damaged = Some(begun);
+            if ordered.lost > 0 {
+                let begun = self.partial.take().map(|(begun, _)| begun);
+                // One lost packet is the end of a frame that had begun; then this packet begins the next one.
+                let is_first = begun.is_some_and(|begun| begun != timestamp && ordered.lost == 1);
+                let is_part = self.has_parts || begun == Some(timestamp);
+                let is_damaged = !is_first && is_part && self.damaged != Some(timestamp);
+                let is_other = begun.is_some_and(|begun| begun != timestamp);
+                add(&shared.counters.incomplete, u64::from(is_other) + u64::from(is_damaged));
+                if is_damaged {
+                    self.damaged = Some(timestamp);
+                }
             }
             if self.damaged == Some(timestamp) {
                 continue;
@@ -654,6 +663,7 @@ impl RtpReceiver {
             if let Some((begun, whole)) = self.partial.take_if(|(begun, _)| *begun != timestamp) {
                 output.give(shared, whole, begun, self.lateness);
             }
+            self.has_parts |= self.partial.is_some();
             let (_, mut whole) = self.partial.take().unwrap_or((timestamp, Vec::new()));
             whole.extend_from_slice(&data);
             if whole.len() > shared.limits.frame {

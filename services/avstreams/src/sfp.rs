@@ -3,8 +3,9 @@
 //! A sender begins with Start, and its receiver answers StartReply. Each frame has a header; a frame that is larger than a
 //! datagram goes on in fragments. With flow control, the receiver sends credit: the number of frames that it takes further.
 
-use spandrel::services::flow_protocol as wire;
 use spandrel_cdr::{ByteOrder, Char, Decode, Decoder, Encode, OctetForm, TrailingOctets, from_octets, to_octets};
+
+use crate::imports::flow_protocol as wire;
 
 /// The octets of Start.
 pub(crate) const START_OCTETS: usize = 7;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
+use spandrel::services::av_streams::{MediaControl, MmDevice, PositionKey, PositionOrigin};
 use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
 
 use crate::support::PATIENCE;
@@ -155,6 +156,50 @@ fn the_second_device_is_that_of_the_player_and_ctrl_c_ends_the_stream() {
     assert!(child.wait().unwrap().success());
     let end = sender.line("ended: audio: ");
     assert!(end.starts_with("the flow was closed; ") || end.contains("has left"), "{end}");
+}
+
+#[test]
+fn a_medium_goes_to_positions_pauses_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let film = folder.path().join("film").display().to_string();
+    // 1,000 frames of 8 octets, each with its number.
+    let frames: Vec<u8> = (0..1_000_u64).flat_map(u64::to_be_bytes).collect();
+    std::fs::write(&film, frames).unwrap();
+    let copy = folder.path().join("copy");
+    let source = format!("video={film}");
+    let paced = ["--frame-octets", "8", "--frame-rate", "500"];
+    let sender = Process::start(folder.path(), &[&["--source", &source][..], &paced].concat());
+    let receiver = Process::start(folder.path(), &["--sink", &format!("video={}", copy.display())]);
+    let (a, b) = (sender.ready("MMDevice"), receiver.ready("MMDevice"));
+    let device = a.strip_prefix("corbaloc::").and_then(|url| url.strip_suffix("/MMDevice")).unwrap();
+    let medium = |words: &[&str]| output(&[&["medium", device], words].concat());
+    assert_eq!(medium(&[]), (0, "position: 0 octets, 0 frames, 0 ms\n".into(), String::new()));
+    let paused = "position: 4000 octets, 500 frames, 1000 ms\n";
+    assert_eq!(medium(&["pause", "--at", "500"]), (0, paused.into(), String::new()));
+    for wrong in ["1000", "-501"] {
+        let (code, _, errors) = medium(&["seek", "--at", wrong]);
+        assert!(code == 1 && errors.contains("InvalidPosition"), "{wrong}: {errors}");
+    }
+    // The device of the stream names the control.
+    let orb = spandrel::Orb::builder().build().unwrap();
+    let sending: MmDevice = orb.string_to_object(&a).unwrap().narrow().unwrap();
+    let (_, virtual_device, _) = sending.create_a(None, &mut Vec::new(), &mut String::new(), &[]).unwrap();
+    let related = virtual_device.unwrap().get_property_value("Related_MediaCtrl").unwrap();
+    let related: Option<MediaControl> = related.extract().unwrap();
+    let position = related.unwrap().get_media_position(PositionOrigin::AbsolutePosition, PositionKey::SampleCount);
+    assert_eq!(position.unwrap().value, 500);
+    orb.shutdown().unwrap();
+
+    let player = Process::start(folder.path(), &["play", &a, &b, "--flow", r"video\in\\SFP:1.0\TCP"]);
+    player.ready("StreamCtrl");
+    // A new stream begins at the beginning, and the medium is paused: its first frame comes again and again.
+    assert_eq!(medium(&["resume", "--at", "990"]).0, 0);
+    receiver.line("ended: video: ");
+    let received = std::fs::read(&copy).unwrap();
+    let mut numbers: Vec<u64> = received.chunks(8).map(|frame| u64::from_be_bytes(frame.try_into().unwrap())).collect();
+    numbers.dedup();
+    let expected: Vec<u64> = (990..1_000).collect();
+    assert!(numbers == expected || numbers == [&[0], &expected[..]].concat(), "{numbers:?}");
 }
 
 #[test]

@@ -7,5 +7,6 @@ mod flow_specs;
 mod flows;
 mod foreign;
 mod hostile;
+mod losses;
 mod single_flows;
 mod support;

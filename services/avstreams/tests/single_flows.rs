@@ -129,7 +129,7 @@ fn a_stream_goes_to_a_multicast_group() {
     let group = FlowAddress::parse(&format!("UDP=239.255.40.40:{port}")).unwrap();
     let by_loopback = Some(std::net::Ipv4Addr::LOCALHOST);
     let sent = FlowDefinition { multicast_interface: by_loopback, ..source("video", 1_000_000, 500) };
-    let groups = DeviceDefinition { flows: vec![sent], groups: vec![group] };
+    let groups = DeviceDefinition { flows: vec![sent], groups: vec![group], media_control: None };
     let own = sender.streams().add_device(groups).unwrap();
     let sending: MmDevice = client.at(&own).narrow().unwrap();
     let control = client.control(&sender);

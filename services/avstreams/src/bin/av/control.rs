@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use spandrel::net::error::excerpt;
-use spandrel::services::av_streams::{FlowState, FlowStatus, MmDevice, QoS, StreamCtrl, StreamEvent, StreamQoS};
+use spandrel::services::av_streams::{
+    FlowState, FlowStatus, MediaControl, MmDevice, Position, PositionKey, PositionOrigin, QoS, StreamCtrl, StreamEvent,
+    StreamQoS,
+};
 use spandrel::services::cos_property_service::{Property, PropertySet};
 use spandrel::types::{Any, Interface};
 use spandrel_daemon::Failure;
 
 use crate::device::Served;
-use crate::options::{Args, CONTROL_KEY, DEVICE_KEY, Devices, PORT, Stream};
+use crate::options::{Args, CONTROL_KEY, Change, DEVICE_KEY, Devices, MEDIA_KEY, PORT, Stream};
 
 /// The time between two looks at the states of a stream's flows.
 const LOOK: Duration = Duration::from_millis(50);
@@ -186,6 +189,39 @@ pub(crate) fn show(args: &Args, address: &str) -> Result<(), Failure> {
     properties.sort_by(|a, b| a.property_name.cmp(&b.property_name));
     let line = |property: &Property| format!("{}: {}\n", property.property_name, value(&property.property_value));
     spandrel_daemon::print(&properties.iter().map(line).collect::<String>())
+}
+
+/// Changes the position of a device's sources, and prints it.
+///
+/// # Errors
+/// A control that cannot be reached; a position that the medium does not have.
+pub(crate) fn medium(args: &Args, address: &str, change: Option<Change>, at: Option<&str>) -> Result<(), Failure> {
+    let origin = if at.is_none_or(|at| at.starts_with(['+', '-'])) {
+        PositionOrigin::RelativePosition
+    } else {
+        PositionOrigin::AbsolutePosition
+    };
+    let value = at.unwrap_or("0").parse();
+    let value = value.map_err(|_| {
+        Failure::usage(anyhow!("invalid value `{}` for --at: expected a number of frames", at.unwrap_or_default()))
+    })?;
+    let position = Position { origin, key: PositionKey::SampleCount, value };
+    let media: MediaControl = object(args, address, MEDIA_KEY)?;
+    let changed = match change {
+        None => Ok(()),
+        Some(Change::Seek) => media.set_media_position(&position).map_err(|error| error.to_string()),
+        Some(Change::Pause) => media.pause(&position).map_err(|error| error.to_string()),
+        Some(Change::Resume) => media.resume(&position).map_err(|error| error.to_string()),
+    };
+    changed.map_err(|error| Failure::failed(anyhow!("cannot go to this position: {error}")))?;
+    let at = |key| {
+        let position = media.get_media_position(PositionOrigin::AbsolutePosition, key);
+        position
+            .map(|position| position.value)
+            .map_err(|error| Failure::failed(anyhow!("cannot read the position: {error}")))
+    };
+    let [octets, frames, millis] = [PositionKey::ByteCount, PositionKey::SampleCount, PositionKey::MediaTime].map(at);
+    spandrel_daemon::print(&format!("position: {} octets, {} frames, {} ms\n", octets?, frames?, millis?))
 }
 
 /// A property's value as text.

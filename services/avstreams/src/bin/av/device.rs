@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use anyhow::anyhow;
-use spandrel::ObjectRef;
+use spandrel::services::av_streams::MediaControl;
+use spandrel::types::Interface as _;
+use spandrel::{ObjectRef, Poa};
 use spandrel_avstreams::{AvStreams, DeviceDefinition};
 use spandrel_daemon::{Daemon, Failure, Publication};
 
-use crate::options::{Args, DEVICE_KEY, PORT};
+use crate::options::{Args, DEVICE_KEY, MEDIA_KEY, PORT};
+use crate::position::PlaybackControl;
 use crate::progress;
 
 /// The streams of a process, with its device if it has one.
@@ -24,11 +27,19 @@ impl Served {
     /// # Errors
     /// Wrong options; an address in use; a file that cannot be opened.
     pub(crate) fn start(args: &Args, default_port: u16) -> Result<Self, Failure> {
-        let definition = args.definition()?;
+        let playback = args.playback();
+        let definition = args.definition(&playback)?;
         // Devices have no state: several of them run on one machine.
         let daemon = args.daemon.start_services(&[], default_port)?;
         let streams = AvStreams::start(daemon.orb(), args.options()).map_err(Failure::failed)?;
-        let serve = |definition: DeviceDefinition| {
+        let serve = |mut definition: DeviceDefinition| {
+            if definition.flows.iter().any(|flow| flow.medium.is_source()) {
+                let root = Poa::root(daemon.orb()).map_err(Failure::failed)?;
+                let media: MediaControl = root.serve(PlaybackControl(playback)).map_err(Failure::failed)?;
+                root.the_poa_manager().activate().map_err(Failure::failed)?;
+                daemon.orb().set_object_key_alias(MEDIA_KEY, media.as_object()).map_err(Failure::failed)?;
+                definition.media_control = Some(media);
+            }
             let device = streams.add_device(definition.clone()).map_err(Failure::failed)?;
             daemon.orb().set_object_key_alias(DEVICE_KEY, &device).map_err(Failure::failed)?;
             Ok((device, definition))

@@ -6,6 +6,7 @@ mod device;
 mod media;
 mod options;
 mod picture;
+mod position;
 mod progress;
 
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
             Some(Command::Stop(stream)) => control::stop(&args, stream),
             Some(Command::Destroy(stream)) => control::destroy(&args, stream),
             Some(Command::Show { object }) => control::show(&args, object),
+            Some(Command::Medium { control, change, at }) => control::medium(&args, control, *change, at.as_deref()),
         }
     })
 }

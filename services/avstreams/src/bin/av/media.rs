@@ -1,14 +1,16 @@
 //! Sources and sinks of the command line: files, and a test pattern.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read as _, Write as _};
+use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
 use spandrel_avstreams::{FlowStatistics, Frame, MediaSink, MediaSource, Medium, ReceivedFrame};
 
 use crate::picture::Picture;
+use crate::position::{Cursor, Playback};
 use crate::progress::counts;
 
 /// Ticks of the media's clock in a second, those of [`spandrel_avstreams::FlowDefinition::new`].
@@ -37,11 +39,11 @@ fn print_end(flow: &str, is_source: bool, reason: &str, statistics: &FlowStatist
 pub(crate) struct FileSource {
     flow: String,
     file: PathBuf,
-    octets: usize,
+    octets: u32,
 }
 
 impl FileSource {
-    pub(crate) fn new(flow: &str, file: PathBuf, octets: usize) -> Self {
+    pub(crate) fn new(flow: &str, file: PathBuf, octets: u32) -> Self {
         Self { flow: flow.to_owned(), file, octets }
     }
 
@@ -49,12 +51,17 @@ impl FileSource {
     ///
     /// # Errors
     /// A file that cannot be opened.
-    pub(crate) fn medium(self) -> anyhow::Result<Medium> {
-        open(&self.file)?;
+    pub(crate) fn medium(self, playback: &Arc<Playback>) -> anyhow::Result<Medium> {
+        let metadata = open(&self.file)?.get_ref().metadata();
+        let length = metadata.with_context(|| format!("cannot read {}", self.file.display()))?.len();
+        playback.add_source(length.div_ceil(self.octets.into()).max(1));
+        let playback = Arc::clone(playback);
         Ok(Medium::source(move || OpenSource {
             flow: self.flow.clone(),
             file: open(&self.file).inspect_err(|error| tracing::error!("{error:#}: the flow has no frames")).ok(),
             octets: self.octets,
+            cursor: playback.cursor(),
+            at: 0,
             clock: MediaClock::default(),
         }))
     }
@@ -68,18 +75,34 @@ fn open(file: &Path) -> anyhow::Result<BufReader<File>> {
 struct OpenSource {
     flow: String,
     file: Option<BufReader<File>>,
-    octets: usize,
+    octets: u32,
+    cursor: Cursor,
+    /// The frame at which the file is.
+    at: u64,
     clock: MediaClock,
+}
+
+impl OpenSource {
+    fn read(&mut self, frame: u64) -> io::Result<Vec<u8>> {
+        let mut data = Vec::new();
+        let Some(file) = &mut self.file else { return Ok(data) };
+        if frame != self.at {
+            file.seek(SeekFrom::Start(frame * u64::from(self.octets)))?;
+        }
+        file.take(self.octets.into()).read_to_end(&mut data)?;
+        self.at = frame + 1;
+        Ok(data)
+    }
 }
 
 impl MediaSource for OpenSource {
     fn next_frame(&mut self) -> Option<Frame> {
-        let mut data = Vec::new();
-        let read = self.file.as_mut()?.take(self.octets as u64).read_to_end(&mut data);
-        if let Err(error) = read {
+        let frame = self.cursor.advance();
+        let data = self.read(frame);
+        let data = data.inspect_err(|error| {
             tracing::error!(%error, flow = self.flow, "the file of a source cannot be read on");
-            return None;
-        }
+        });
+        let data = data.ok()?;
         (!data.is_empty()).then(|| Frame { data, timestamp: self.clock.timestamp() })
     }
 
@@ -88,31 +111,38 @@ impl MediaSource for OpenSource {
     }
 }
 
-/// A flow of numbered frames: the number in 8 octets, and octets that follow from it.
+/// A flow of numbered frames: the number in 8 octets, from 1 on, and octets that follow from it.
 pub(crate) struct TestPattern {
     flow: String,
-    octets: usize,
-    number: u64,
+    octets: u32,
+    cursor: Cursor,
     frames: u64,
     clock: MediaClock,
 }
 
 impl TestPattern {
     /// The part of a device that sends so many frames in each stream, or frames without an end if the number is 0.
-    pub(crate) fn medium(flow: &str, octets: usize, frames: u64) -> Medium {
-        let flow = flow.to_owned();
-        Medium::source(move || Self { flow: flow.clone(), octets, number: 0, frames, clock: MediaClock::default() })
+    pub(crate) fn medium(flow: &str, octets: u32, frames: u64, playback: &Arc<Playback>) -> Medium {
+        playback.add_source(frames);
+        let (flow, playback) = (flow.to_owned(), Arc::clone(playback));
+        Medium::source(move || Self {
+            flow: flow.clone(),
+            octets,
+            cursor: playback.cursor(),
+            frames,
+            clock: MediaClock::default(),
+        })
     }
 }
 
 impl MediaSource for TestPattern {
     fn next_frame(&mut self) -> Option<Frame> {
-        if self.frames > 0 && self.number >= self.frames {
+        let number = self.cursor.advance() + 1;
+        if self.frames > 0 && number > self.frames {
             return None;
         }
-        self.number += 1;
-        let mut data = self.number.to_be_bytes().to_vec();
-        data.resize(self.octets, self.number as u8);
+        let mut data = number.to_be_bytes().to_vec();
+        data.resize(self.octets as usize, number as u8);
         Some(Frame { data, timestamp: self.clock.timestamp() })
     }
 

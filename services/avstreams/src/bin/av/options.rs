@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -12,6 +13,7 @@ use spandrel_avstreams::{
 use spandrel_daemon::{DaemonArgs, EXIT_CODES, Failure};
 
 use crate::media::{FileSink, FileSource, TestPattern};
+use crate::position::Playback;
 
 /// The default port of a device, beside that of the image store.
 pub(crate) const PORT: u16 = 2814;
@@ -19,6 +21,8 @@ pub(crate) const PORT: u16 = 2814;
 pub(crate) const DEVICE_KEY: &str = "MMDevice";
 /// The plain key of the control of `play`.
 pub(crate) const CONTROL_KEY: &str = "StreamCtrl";
+/// The plain key of the control of a device's position.
+pub(crate) const MEDIA_KEY: &str = "MediaControl";
 /// The greatest pace that a stream can ask for by `frame_rate`.
 const MAX_FRAME_RATE: u32 = 1_000;
 
@@ -126,6 +130,28 @@ pub(crate) enum Command {
         /// The object: HOST:PORT of a device, or the URL or reference of any object of streams
         object: String,
     },
+    /// Print the position of a device's sources in octets, frames and milliseconds, after a change if one is named
+    Medium {
+        /// The control of the position: HOST:PORT of a device, or the URL of a `MediaControl`
+        control: String,
+        /// The change: at a position, or the present one without --at
+        #[arg(value_enum)]
+        change: Option<Change>,
+        /// The frame at which the change happens; with a sign, so many frames from the present one
+        #[arg(long, value_name = "FRAME", allow_hyphen_values = true)]
+        at: Option<String>,
+    },
+}
+
+/// A change of a position.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Change {
+    /// Go there, paused or not as before
+    Seek,
+    /// Go there, and repeat the frame
+    Pause,
+    /// Go there, and go on
+    Resume,
 }
 
 /// Devices that are bound, with the wishes for their flows.
@@ -175,29 +201,37 @@ impl Args {
         }
     }
 
+    /// The position of the device's sources, at their beginning.
+    pub(crate) fn playback(&self) -> Arc<Playback> {
+        Playback::new(self.device.frame_octets, self.device.frame_rate)
+    }
+
     /// The device with its flows; `None` without flows.
     ///
     /// # Errors
     /// A flow, carrier or protocol that is none; a file that cannot be opened.
-    pub(crate) fn definition(&self) -> Result<Option<DeviceDefinition>, Failure> {
-        let definition = self.device.definition().map_err(Failure::usage)?;
+    pub(crate) fn definition(&self, playback: &Arc<Playback>) -> Result<Option<DeviceDefinition>, Failure> {
+        let definition = self.device.definition(playback).map_err(Failure::usage)?;
         Ok((!definition.flows.is_empty()).then_some(definition))
     }
 }
 
 impl DeviceArgs {
-    fn definition(&self) -> anyhow::Result<DeviceDefinition> {
+    fn definition(&self, playback: &Arc<Playback>) -> anyhow::Result<DeviceDefinition> {
         let mut flows = Vec::new();
-        let octets = self.frame_octets as usize;
+        let octets = self.frame_octets;
         for text in &self.source {
             let (name, file) = text.split_once('=').ok_or_else(|| {
                 anyhow!("invalid value `{text}` for --source: expected FLOW=FILE, such as video=film.mpg")
             })?;
             let source = FileSource::new(name, PathBuf::from(file), octets);
-            flows.push(FlowDefinition::new(name, source.medium().context("no source without its file (--source)")?));
+            flows.push(FlowDefinition::new(
+                name,
+                source.medium(playback).context("no source without its file (--source)")?,
+            ));
         }
         for name in &self.pattern {
-            flows.push(FlowDefinition::new(name, TestPattern::medium(name, octets, self.frames)));
+            flows.push(FlowDefinition::new(name, TestPattern::medium(name, octets, self.frames, playback)));
         }
         for text in &self.sink {
             let (name, file) = text.split_once('=').map_or((&**text, None), |(name, file)| (name, Some(file)));
