@@ -151,12 +151,12 @@ impl DaemonArgs {
         Ok(url)
     }
 
-    /// An ORB with these options, and its endpoints.
+    /// An ORB with these options, its endpoints, and its protocol of TLS with the certificates of the options.
     pub(crate) fn orb(
         &self,
         default_port: u16,
         authorizer: Option<&Authorizer>,
-    ) -> Result<(Orb, Vec<Endpoint>), Failure> {
+    ) -> Result<(Orb, Vec<Endpoint>, Ssliop), Failure> {
         let mut args = self.orb.clone();
         if args.authorities().map_err(Failure::usage)?.is_some() {
             if args.certificate().map_err(Failure::usage)?.is_none() {
@@ -165,7 +165,8 @@ impl DaemonArgs {
             args = args.with_default("-ORBSSLVerify", "require");
         }
         let builder = activation::install(Orb::builder().accept_later()).map_err(Failure::failed)?;
-        let builder = builder.protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())));
+        let ssliop = Ssliop::new(Arc::new(rustls::crypto::ring::default_provider()));
+        let builder = builder.protocol(ssliop.clone());
         let mut builder = args.apply(builder).map_err(|error| match error {
             OrbArgsError::Option(error) => Failure::usage(error),
             error => Failure::usage(error),
@@ -184,7 +185,7 @@ impl DaemonArgs {
             builder = authorizer.install(builder).map_err(Failure::failed)?;
         }
         let orb = builder.build().map_err(Failure::of_listening)?;
-        Ok((orb, endpoints))
+        Ok((orb, endpoints, ssliop))
     }
 }
 

@@ -63,6 +63,7 @@ use spandrel::diagnostics::log::{self, LogTail};
 use spandrel::net::error::escape;
 use spandrel::net::reactor::on_termination;
 use spandrel::services::activation;
+use spandrel::ssliop::Ssliop;
 use spandrel::{Endpoint, ObjectRef, Orb, Poa};
 
 pub use args::{DaemonArgs, PolicyArgs, ServedObject};
@@ -127,6 +128,7 @@ pub struct Daemon {
     orb: Orb,
     data: PathBuf,
     authorizer: Option<Authorizer>,
+    ssliop: Ssliop,
     /// Locked while the process runs.
     _locks: Vec<File>,
 }
@@ -156,11 +158,11 @@ impl DaemonArgs {
             .with_context(|| format!("cannot create the data folder {} (--data)", data.display()))
             .map_err(|error| Failure::new(FailureKind::Data, error))?;
         let locks = names.iter().map(|name| lock(&data, name)).collect::<Result<_, _>>()?;
-        let (orb, endpoints) = self.orb(default_port, authorizer.as_ref())?;
+        let (orb, endpoints, ssliop) = self.orb(default_port, authorizer.as_ref())?;
         Poa::root(&orb).map_err(Failure::failed)?; // it makes the ORB a server
         orb.listen().map_err(Failure::cannot_listen)?;
         warn_of_exposure(&endpoints, authorizer.is_some());
-        Ok(Daemon { orb, data, authorizer, _locks: locks })
+        Ok(Daemon { orb, data, authorizer, ssliop, _locks: locks })
     }
 }
 
@@ -169,6 +171,13 @@ impl Daemon {
     #[must_use]
     pub fn orb(&self) -> &Orb {
         &self.orb
+    }
+
+    /// The protocol of TLS of the ORB, with the certificate and the authorities of the options: for connections beside those
+    /// of the ORB.
+    #[must_use]
+    pub fn ssliop(&self) -> &Ssliop {
+        &self.ssliop
     }
 
     /// The data folder, which is locked.

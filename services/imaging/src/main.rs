@@ -24,7 +24,11 @@ struct Args {
     /// The address at which bulk connections are accepted; port 0 is chosen by the system
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     bulk: inet::Addr,
-    /// The host at which clients reach that address [default: the address that their requests have reached]
+    /// The address at which bulk connections over TLS are accepted (--cert, --key and --ca), for clients whose requests come
+    /// over TLS: they take no others. Without it, they use calls
+    #[arg(long, value_name = "HOST:PORT")]
+    bulk_tls: Option<inet::Addr>,
+    /// The host at which clients reach these addresses [default: the address that their requests have reached]
     #[arg(long, value_name = "HOST")]
     bulk_host: Option<String>,
     /// The most viewers and uploads at a time, each with a bulk connection and a thread
@@ -80,6 +84,7 @@ fn serve(args: &Args) -> Result<(), Failure> {
             ..defaults.bulk
         },
         tcp: Some(args.bulk),
+        tls: args.bulk_tls.map(|addr| (addr, daemon.ssliop().clone())),
         host: args.bulk_host.clone(),
         unix: cfg!(unix).then(|| data.join("imaging.bulk")),
         path_check: daemon.path_check(ADAPTER),

@@ -9,6 +9,7 @@ use spandrel::bulk::{BulkLimits, BulkServer, BulkStatistics};
 use spandrel::net::ipc::inet;
 use spandrel::net::sync::{Arc, Semaphore};
 use spandrel::poa::{EtherealizeObjects, IdAssignmentPolicy, LifespanPolicy, ObjectId, PoaError, WaitForCompletion};
+use spandrel::ssliop::Ssliop;
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
 use spandrel_store::{Administration, Service, Storage};
 
@@ -39,7 +40,10 @@ pub struct ImagingOptions {
     pub bulk: BulkLimits,
     /// The address at which bulk connections are accepted. Without one, clients use the socket or calls.
     pub tcp: Option<inet::Addr>,
-    /// The host at which clients reach that address, if it is not the one that their requests have reached.
+    /// The address at which bulk connections over TLS are accepted, with their certificates: for clients whose requests come
+    /// over TLS, which take no other bulk connections. Without one, these clients use calls.
+    pub tls: Option<(inet::Addr, Ssliop)>,
+    /// The host at which clients reach these addresses, if it is not the one that their requests have reached.
     pub host: Option<String>,
     /// The socket at which clients of the same user get open files.
     pub unix: Option<PathBuf>,
@@ -58,6 +62,7 @@ impl ImagingOptions {
             limits: Limits::default(),
             bulk: BulkLimits { offers: 256, ..BulkLimits::default() },
             tcp: Some(inet::Addr::loopback(0)),
+            tls: None,
             host: None,
             unix: None,
             path_check: None,
@@ -102,7 +107,7 @@ impl ImagingService {
     /// # Errors
     /// A store that cannot be opened, endpoints in use, an ORB that cannot listen or has an image store already.
     pub fn start(orb: &Orb, options: ImagingOptions) -> Result<Self, ImagingError> {
-        let ImagingOptions { data, limits, bulk, tcp, host, unix, path_check, storage } = options;
+        let ImagingOptions { data, limits, bulk, tcp, tls, host, unix, path_check, storage } = options;
         let storage = storage.unwrap_or_else(|| Storage::file(data.join(STORE_FILE)));
         let (catalog, next) = Catalog::open(storage, data.join(IMAGE_FOLDER), limits)?;
         let catalog = Arc::new(catalog);
@@ -112,6 +117,9 @@ impl ImagingService {
         let mut server = BulkServer::builder(&streams).limits(BulkLimits { upload: limits.file, ..bulk });
         if let Some(addr) = tcp {
             server = server.tcp(addr);
+        }
+        if let Some((addr, ssliop)) = tls {
+            server = server.tls(addr, &ssliop);
         }
         if let Some(host) = host {
             server = server.host(&host);

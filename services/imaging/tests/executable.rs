@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spandrel::Orb;
-use spandrel::bulk::BulkClient;
+use spandrel::bulk::{BulkClient, Route};
+use spandrel::ssliop::{Ssliop, pem};
 use spandrel_imaging::imaging::Store;
+use spandrel_test_support::certificates::Authority;
 use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
 
 use crate::support::{elements, files, grey, receive, region, upload};
@@ -136,6 +138,35 @@ fn kill_9_in_uploads_leaves_whole_images_and_no_halves() {
     println!("{rounds} ends, {acknowledged} acknowledged uploads; {uncertain} images came without an acknowledgement");
 }
 
+#[test]
+fn a_client_by_tls_sends_and_receives_pixels_over_tls_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new("Hospital CA");
+    let server = authority.write_options(folder.path(), "127.0.0.1");
+    let mut words = vec!["--listen", "ssliop://127.0.0.1:0", "--bulk-tls", "127.0.0.1:0"];
+    words.extend(server.iter().map(String::as_str));
+    let process = Process::with(&folder.path().join("data"), &words);
+    let identity = authority.issue("viewer");
+    let (chain, key) = (pem::certificates(identity.chain.as_bytes()), pem::private_key(identity.key.as_bytes()));
+    let ssliop = Ssliop::new(Arc::new(rustls::crypto::ring::default_provider()))
+        .identity(chain.unwrap(), key.unwrap())
+        .trust(pem::authorities(authority.pem().as_bytes()).unwrap());
+    let client = Orb::builder().protocol(ssliop.clone()).build().unwrap();
+    let store = process.store(&client);
+    let (_, file) = grey(300, 200);
+    let (image, destination) = store.upload("tests", &elements(&[]), file.len() as u64).unwrap();
+    assert!(destination.at.iter().all(|at| at.starts_with("tls://127.0.0.1:")), "{:?}", destination.at);
+    let bulk = BulkClient::default().tls(&ssliop).calls(false);
+    let sent = bulk.send(&destination, &file).unwrap();
+    assert_eq!((sent.route, sent.is_verified), (Route::Tls, true));
+    let mut received = Vec::new();
+    let outcome = bulk.receive(&store.download(image).unwrap(), &mut received).unwrap();
+    assert!(received == file && outcome.is_verified && outcome.route == Route::Tls, "{outcome:?}");
+    let in_clear = BulkClient::default().calls(false).receive(&store.download(image).unwrap(), &mut Vec::new());
+    assert!(in_clear.is_err(), "{in_clear:?}");
+    client.shutdown().unwrap();
+}
+
 #[cfg(unix)]
 #[test]
 fn a_viewer_of_the_same_user_gets_the_open_file() {
@@ -147,10 +178,7 @@ fn a_viewer_of_the_same_user_gets_the_open_file() {
     let image = upload(&store, &file).unwrap();
     let mut received = Vec::new();
     let outcome = BulkClient::default().receive(&store.download(image).unwrap(), &mut received).unwrap();
-    assert!(
-        received == file && outcome.is_verified && outcome.route == spandrel::bulk::Route::PassedFile,
-        "{outcome:?}"
-    );
+    assert!(received == file && outcome.is_verified && outcome.route == Route::PassedFile, "{outcome:?}");
     client.shutdown().unwrap();
 }
 

@@ -140,3 +140,24 @@ fn queries_select_by_collection_and_patterns_and_go_on_where_they_ended() {
     }
     assert_eq!(received, [0, 1, 3, 4, 6].map(|number| images[number]));
 }
+
+/// The largest images of paper 000.
+#[test]
+fn an_image_of_40_megabytes_comes_back_whole_and_as_its_smallest_zoom_level() {
+    let served = Served::new();
+    let (columns, rows) = (8_000, 5_000);
+    let (pixels, file) = grey(columns, rows);
+    assert!(file.len() > 40_000_000);
+    let image = upload(&served.store, &file).unwrap();
+    let mut received = Vec::new();
+    let outcome = BulkClient::default().receive(&served.store.download(image).unwrap(), &mut received).unwrap();
+    assert!(received == file && outcome.is_verified && outcome.octets == file.len() as u64, "{outcome:?}");
+    assert!(
+        served.pixels(image, 0, region(7_000, 4_990, 1_000, 10)) == cut(&pixels, columns, 1, [7_000, 4_990, 1_000, 10])
+    );
+    let description = served.store.describe(image).unwrap();
+    let last = description.zoom.last().unwrap();
+    assert!(last.columns <= 256 && last.rows <= 256, "{last:?}");
+    let smallest = served.pixels(image, description.zoom.len() as u16 - 1, region(0, 0, last.columns, last.rows));
+    assert_eq!(smallest.len(), (last.columns * last.rows) as usize);
+}
