@@ -119,7 +119,9 @@ fn over_the_relay(carrier: Carrier, protocol: FlowProtocol, frames: u32, length:
 
 /// The numbers of the frames of which no packet has such a number.
 fn without(frames: u32, packets: u32) -> Vec<u32> {
-    (1..=frames).filter(|number| (1..=packets).all(|part| !((number - 1) * packets + part).is_multiple_of(50))).collect()
+    (1..=frames)
+        .filter(|number| (1..=packets).all(|part| !((number - 1) * packets + part).is_multiple_of(50)))
+        .collect()
 }
 
 #[test]
