@@ -1,6 +1,7 @@
 //! The death of a party or of a control at each step, by `kill -9` of its process: the others end within their limits, with the reason.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use spandrel::services::av_streams::{FlowState, MmDevice, StreamCtrl, StreamEndPoint, basic_stream_ctrl, stream_ctrl};
@@ -174,4 +175,41 @@ fn a_party_that_is_dead_fails_the_bind_and_the_start() {
     assert!(begin.elapsed() < WITHIN, "{:?}", begin.elapsed());
     let end_line = sender.line("ended: video: ");
     assert!(!end_line.is_empty());
+}
+
+#[test]
+fn a_control_that_hangs_counts_as_dead() {
+    let (folder, sender, receiver) = pair();
+    let (a, b) = (sender.ready("MMDevice"), receiver.ready("MMDevice"));
+    let player = Process::start(folder.path(), &[&["play", &a, &b][..], &LIMITS].concat());
+    player.ready("StreamCtrl");
+    // A process that is stopped accepts connections, and answers nothing.
+    Command::new("kill").args(["-s", "STOP", &player.child.id().to_string()]).status().unwrap();
+    let begin = Instant::now();
+    for party in [&sender, &receiver] {
+        let end_line = party.line("ended: video: ");
+        let is_expected = end_line.starts_with("the control of the stream does not answer: ");
+        assert!(is_expected || end_line.contains("has left"), "{end_line}");
+    }
+    assert!(begin.elapsed() < WITHIN, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_multipoint_stream_loses_only_the_receiver_that_died() {
+    let (folder, sender, receiver) = pair();
+    let mut other = device(folder.path(), &["--sink", "video"]);
+    let (client, controller) = (Client::new(), Party::with(limits()));
+    let [a, b, c] = [&sender, &receiver, &other].map(|process| at(&client, process));
+    let control = client.control(&controller);
+    for (a_device, b_device) in [(Some(&a), None), (None, Some(&b)), (None, Some(&c))] {
+        assert!(control.bind_devs(a_device, b_device, &mut Vec::new(), &[]).unwrap());
+    }
+    control.start(&[]).unwrap();
+    other.kill();
+    eventually("the receiver is out of the stream", || control.get_related_vdev(Some(&c)).is_err());
+    assert_eq!(end(&control), (FlowState::Started, String::new()));
+    control.get_related_vdev(Some(&b)).unwrap();
+    control.destroy(&[]).unwrap();
+    let end_line = receiver.line("ended: video: ");
+    assert!(end_line.starts_with("the flow was closed; ") || end_line.contains("has left"), "{end_line}");
 }

@@ -58,7 +58,6 @@ impl Process {
         self.child.wait().unwrap();
     }
 
-    #[cfg(unix)]
     fn interrupt(&mut self) -> i32 {
         Command::new("kill").args(["-s", "INT", &self.child.id().to_string()]).status().unwrap();
         self.child.wait().unwrap().code().unwrap_or(-1)
@@ -100,7 +99,6 @@ fn a_file_goes_from_one_device_to_another_and_the_picture_has_its_times() {
     assert_eq!(points, [40, 40], "lateness and jitter of 40 frames: {picture}");
 }
 
-#[cfg(unix)]
 #[test]
 fn a_stream_is_bound_started_shown_stopped_and_destroyed() {
     let folder = tempfile::tempdir().unwrap();
@@ -128,7 +126,6 @@ fn a_stream_is_bound_started_shown_stopped_and_destroyed() {
     assert_eq!(receiver.interrupt(), 0);
 }
 
-#[cfg(unix)]
 #[test]
 fn the_second_device_is_that_of_the_player_and_ctrl_c_ends_the_stream() {
     let folder = tempfile::tempdir().unwrap();

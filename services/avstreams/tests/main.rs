@@ -1,7 +1,9 @@
 //! Tests of audio and video streams, by sentences of the specification.
 
 mod control;
+#[cfg(unix)] // processes are ended by signals
 mod deaths;
+#[cfg(unix)]
 mod executable;
 mod flow_specs;
 mod flows;
