@@ -113,7 +113,7 @@ pub(super) const AREAS: [Area; 7] = [
         suites: &[Suite {
             package: "spandrel-naming",
             programs: &["--lib", "--test=naming"],
-            tests: &["encoding::", "redo_log::", "store::"],
+            tests: &["encoding::", "files::", "redo_log::", "store::"],
         }],
         folders: &["services/naming"],
     },

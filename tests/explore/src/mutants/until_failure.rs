@@ -6,14 +6,18 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// Runs a test program, copies its output, and ends it once a test has failed.
+/// The memory that a test program may map, in KiB: a mutated loop may allocate without end.
+const MEMORY_LIMIT: u32 = 8 << 20;
+
+/// Runs a test program in limited memory, copies its output, and ends it once a test has failed.
 ///
 /// # Errors
 /// A failed test; a program that cannot be started, or fails otherwise.
 pub(crate) fn run_until_failure(command: &[OsString], mut copy: impl Write) -> Result<()> {
-    let (program, arguments) = command.split_first().context("expected a test program")?;
-    let child = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn();
-    let mut child = child.with_context(|| format!("cannot start {}", program.display()))?;
+    let program = command.first().context("expected a test program")?.display();
+    let limited = format!("ulimit -v {MEMORY_LIMIT} && exec \"$0\" \"$@\"");
+    let child = Command::new("sh").arg("-c").arg(limited).args(command).stdout(Stdio::piped()).spawn();
+    let mut child = child.with_context(|| format!("cannot start {program}"))?;
     let output = child.stdout.take().context("the program has an output")?;
     for line in BufReader::new(output).split(b'\n') {
         let line = line?;
@@ -25,7 +29,7 @@ pub(crate) fn run_until_failure(command: &[OsString], mut copy: impl Write) -> R
         }
     }
     let status = child.wait()?;
-    ensure!(status.success(), "{} failed ({status})", program.display());
+    ensure!(status.success(), "{program} failed ({status})");
     Ok(())
 }
 
@@ -46,6 +50,7 @@ mod tests {
         let error = run("echo 'test a ... ok'; echo 'test b ... FAILED'; exec sleep 60").unwrap_err();
         assert_eq!(error.to_string(), "a test has failed");
         run("echo 'test a ... ok'; echo 'the word FAILED'").unwrap();
+        run("test $(ulimit -v) = 8388608").unwrap();
         assert_eq!(run("exit 3").unwrap_err().to_string(), "sh failed (exit status: 3)");
         run_until_failure(&[], &mut copy).unwrap_err();
         let expected = "test a ... ok\ntest b ... FAILED\ntest a ... ok\nthe word FAILED\n";
