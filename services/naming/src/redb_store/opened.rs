@@ -246,7 +246,6 @@ fn commit_in_log(mut txn: WriteTransaction, writes: &[u8], log: &mut RedoLog) ->
         tracing::error!(error = %error.cause, "the redo log could not be written");
         return Err(match txn.abort() {
             Ok(()) => error.into(),
-            Err(abort) if error.is_erased => abort.into(),
             Err(abort) => Failure::Commit(abort.into()),
         });
     }
