@@ -110,11 +110,29 @@ pub(super) const AREAS: [Area; 7] = [
             "services/naming/src/redb_store/tables.rs",
         ],
         every: 1,
-        suites: &[Suite {
-            package: "spandrel-naming",
-            programs: &["--lib", "--test=naming"],
-            tests: &["encoding::", "files::", "redo_log::", "store::"],
-        }],
+        suites: &[
+            // Without the tests that try every operation of the disk.
+            Suite {
+                package: "spandrel-naming",
+                programs: &["--lib", "--test=naming"],
+                tests: &[
+                    "encoding::",
+                    "files::",
+                    "redo_log::",
+                    "store::",
+                    "--skip=survive",
+                    "--skip=at_every_write",
+                    "--skip=at_any_operation",
+                    "--skip=damage_while",
+                    "--skip=a_damaged_file",
+                ],
+            },
+            Suite {
+                package: "spandrel-naming",
+                programs: &["--test=naming"],
+                tests: &["files::", "redo_log::", "store::"],
+            },
+        ],
         folders: &["services/naming"],
     },
     Area {
