@@ -144,8 +144,8 @@ impl Checker<'_> {
     /// Defines a name without a usable definition. It may recur, as forward declarations do.
     fn broken(&mut self, name: &NewName) -> DefId {
         let existing = self.own(self.current(), name.name.symbol);
-        let known = existing.and_then(|entry| entry.definition);
-        if let Some(id) = known.filter(|id| self.facts[id.index()].broken) {
+        let definition = existing.and_then(|entry| entry.definition);
+        if let Some(id) = definition.filter(|id| self.facts[id.index()].broken) {
             return id;
         }
         let id = self.define(name, DefinitionKind::Native);

@@ -120,19 +120,19 @@ pub(crate) fn wide_string(text: &str) -> Result<String, String> {
 /// written: ids of the Java mapping have that form for characters outside ISO 8859-1, and `$` (CORBA 3.3 Part 1,
 /// 14.7.3.2).
 pub(crate) fn repository_id(text: &str) -> Result<String, String> {
-    let mut kept = String::with_capacity(text.len());
+    let mut escaped = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(backslash) = rest.find('\\') {
         let (before, from) = rest.split_at(backslash);
-        kept.push_str(before);
+        escaped.push_str(before);
         let is_java =
             from.starts_with("\\U") && from.get(2..6).is_some_and(|it| it.bytes().all(|it| it.is_ascii_hexdigit()));
         let length = if is_java { 1 } else { 1 + from[1..].chars().next().map_or(0, char::len_utf8) };
-        kept.push_str(if is_java { r"\\" } else { &from[..length] });
+        escaped.push_str(if is_java { r"\\" } else { &from[..length] });
         rest = &from[length..];
     }
-    kept.push_str(rest);
-    string(&kept)
+    escaped.push_str(rest);
+    string(&escaped)
 }
 
 fn without_nul(decoded: String) -> Result<String, String> {

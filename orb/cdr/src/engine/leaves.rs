@@ -67,7 +67,7 @@ pub(super) unsafe fn read(leaves: &[Op], base: *mut u8, input: &mut Decoder<'_>)
     let swap = input.wire().order.is_swapped();
     let phase = input.gap(GAP).wrapping_neg();
     let octets = input.segment();
-    let (mut end, mut done) = (0usize, 0);
+    let (mut end, mut count) = (0usize, 0);
     for op in leaves {
         macro_rules! one {
             ($number:ty, $at:expr) => {{
@@ -95,10 +95,10 @@ pub(super) unsafe fn read(leaves: &[Op], base: *mut u8, input: &mut Decoder<'_>)
                 end = from + leaf.octets;
             }
         }
-        done += 1;
+        count += 1;
     }
     input.take(end)?;
-    Ok(done)
+    Ok(count)
 }
 
 /// Copies the numbers of a leaf.

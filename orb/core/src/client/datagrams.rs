@@ -41,11 +41,11 @@ pub(crate) type OpenDatagrams = fn(&DatagramPeers, &ClientProtocols, &IiopProfil
 impl DatagramPeers {
     /// The sender for a profile, if the profile offers an address that the rules permit.
     pub(crate) fn open(&self, protocols: &ClientProtocols, profile: &IiopProfile) -> Option<Arc<dyn DatagramSender>> {
-        Some(self.of(protocols.datagrams(profile)?))
+        Some(self.peer_at(protocols.datagrams(profile)?))
     }
 
     /// Returns the peer at an address, the same for all references with it.
-    fn of(&self, address: DatagramAddress) -> Arc<DatagramPeer> {
+    fn peer_at(&self, address: DatagramAddress) -> Arc<DatagramPeer> {
         if let Some(peer) = self.find(&address) {
             return peer;
         }

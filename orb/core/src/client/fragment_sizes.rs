@@ -26,12 +26,12 @@ impl Default for FragmentSizes {
 impl FragmentSizes {
     pub(crate) fn set(&mut self, octets: usize) {
         self.usual = octets;
-        self.find = Some(|sizes, address| (sizes.of(address), send_fragmented));
+        self.find = Some(|sizes, address| (sizes.size_to(address), send_fragmented));
     }
 
     pub(crate) fn set_for(&mut self, peer: String, octets: usize) {
         self.of_peers.push((peer, octets));
-        self.find = Some(|sizes, address| (sizes.of(address), send_fragmented));
+        self.find = Some(|sizes, address| (sizes.size_to(address), send_fragmented));
     }
 
     /// The size for a peer, and the function that divides longer messages.
@@ -39,7 +39,7 @@ impl FragmentSizes {
         self.find.map(|find| find(self, address))
     }
 
-    fn of(&self, address: &Address) -> usize {
+    fn size_to(&self, address: &Address) -> usize {
         if let Some((_, octets)) = self.of_peers.iter().rev().find(|(peer, _)| is_named(address, peer)) {
             return *octets;
         }
@@ -62,10 +62,13 @@ mod tests {
         sizes.set_for("host".into(), 100);
         sizes.set_for("host:2".into(), 200);
         sizes.set_for("::1".into(), usize::MAX);
-        let of = |host, port| sizes.of(&Address::at_port("iiop", host, port));
-        assert_eq!([of("host", 1), of("host", 2), of("other", 2), of("::1", 2)], [100, 200, 1000, usize::MAX]);
-        assert_eq!(sizes.of(&Address::new("uds", "/run/host")), 1000);
+        let size_to = |host, port| sizes.size_to(&Address::at_port("iiop", host, port));
+        assert_eq!(
+            [size_to("host", 1), size_to("host", 2), size_to("other", 2), size_to("::1", 2)],
+            [100, 200, 1000, usize::MAX]
+        );
+        assert_eq!(sizes.size_to(&Address::new("uds", "/run/host")), 1000);
         sizes.set_for("/run/host".into(), 50);
-        assert_eq!(sizes.of(&Address::new("uds", "/run/host")), 50);
+        assert_eq!(sizes.size_to(&Address::new("uds", "/run/host")), 50);
     }
 }

@@ -115,8 +115,8 @@ fn outgoing_context(diagnostics: &Diagnostics, operation: &str) -> Option<TraceC
         return None;
     }
     let current = TraceContext::current();
-    let given = diagnostics.source().and_then(|source| source.0.outgoing(operation, current.as_ref()));
-    given.or_else(|| match current {
+    let outgoing = diagnostics.source().and_then(|source| source.0.outgoing(operation, current.as_ref()));
+    outgoing.or_else(|| match current {
         Some(current) => Some(current.child()),
         None => (diagnostics.trace == TracePropagation::Yes).then(|| TraceContext::root(true)),
     })

@@ -52,8 +52,8 @@ impl PipeCondition {
     pub fn await_that<T>(&self, mut is_so: impl FnMut() -> Option<T>) -> T {
         loop {
             let before = *self.rings.lock();
-            if let Some(found) = is_so() {
-                return found;
+            if let Some(value) = is_so() {
+                return value;
             }
             self.rung.wait_while(&mut self.rings.lock(), |rings| *rings == before);
         }

@@ -58,8 +58,8 @@ const LOCAL: [(&str, &str); 7] = [
 
 /// The error for the name of a standard local object.
 pub(crate) fn local(name: &str) -> Option<InvalidName> {
-    let found = LOCAL.iter().find(|(entry_name, _)| *entry_name == name);
-    found.map(|(entry_name, equivalent)| InvalidName::Local((*entry_name).to_owned(), equivalent))
+    let entry = LOCAL.iter().find(|(entry_name, _)| *entry_name == name);
+    entry.map(|(entry_name, equivalent)| InvalidName::Local((*entry_name).to_owned(), equivalent))
 }
 
 impl InitialReferences {

@@ -35,7 +35,7 @@ impl Diagnostics {
     pub fn in_line(&self) -> String {
         let mut errors = self.list.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
         let Some(first) = errors.next() else { return String::new() };
-        let place = first.primary.as_ref().map_or_else(String::new, |label| {
+        let position = first.primary.as_ref().map_or_else(String::new, |label| {
             let (line, column) = self.sources.line_column(label.span);
             format!("{}:{line}:{column}: ", self.sources.file(label.span.file).path.display())
         });
@@ -44,7 +44,7 @@ impl Diagnostics {
             1 => "; 1 more error".to_owned(),
             count => format!("; {count} more errors"),
         };
-        escape(&format!("{place}{}{others}", first.message)).to_string()
+        escape(&format!("{position}{}{others}", first.message)).to_string()
     }
 }
 

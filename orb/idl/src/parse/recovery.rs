@@ -19,8 +19,8 @@ impl Parser<'_> {
     }
 
     pub(super) fn unexpected_definition(&mut self) -> Reported {
-        let known = ["module", "interface", "struct", "exception", "enum", "typedef", "const", "union", "valuetype"];
-        let near = self.word().and_then(|word| spandrel_error::closest(&word, known));
+        let keywords = ["module", "interface", "struct", "exception", "enum", "typedef", "const", "union", "valuetype"];
+        let near = self.word().and_then(|word| spandrel_error::closest(&word, keywords));
         let mut error = Diagnostic::error("expected a definition").at(self.here(), self.found());
         match near {
             Some(keyword) => error = error.help(format!("did you mean `{keyword}`?")),

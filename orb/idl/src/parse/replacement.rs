@@ -12,7 +12,7 @@ pub(super) const MOST_TOKENS: usize = 1 << 20;
 /// The templates known so far.
 #[derive(Debug, Default)]
 pub(super) struct Templates {
-    pub(super) known: HashMap<Symbol, Rc<Template>>,
+    pub(super) by_name: HashMap<Symbol, Rc<Template>>,
     tokens: usize,
     /// The templates being instantiated, each inside the one before.
     pub(super) open: Vec<Symbol>,

@@ -115,7 +115,7 @@ impl Parser<'_> {
         let inside = self.docs.iter().filter(|(at, _)| (start..end).contains(at));
         let docs = inside.map(|(at, doc)| (at - start, doc.clone())).collect();
         let template = Template { parameters, body: self.tokens[start..end].to_vec(), docs };
-        self.templates.known.insert(name.name.symbol, Rc::new(template));
+        self.templates.by_name.insert(name.name.symbol, Rc::new(template));
         let (bases, others) = (Vec::new(), Vec::new());
         Ok(Item::Unmapped(UnmappedItem { keyword: "template module", name, bases, others, body: Some(Vec::new()) }))
     }
@@ -123,7 +123,7 @@ impl Parser<'_> {
     /// The module that a template becomes.
     fn instance(&mut self, template: Name, arguments: &[Vec<Token>], name: NewName) -> Parsed<Item> {
         let text = self.interner.text(template.symbol);
-        let Some(known) = self.templates.known.get(&template.symbol).cloned() else {
+        let Some(declared) = self.templates.by_name.get(&template.symbol).cloned() else {
             let error = Diagnostic::error(format!("unknown template module `{text}`"))
                 .at(template.span, "not defined before this");
             self.report(error);
@@ -137,16 +137,16 @@ impl Parser<'_> {
             self.broken(&name);
             return Err(Reported);
         }
-        let (wanted, given) = (known.parameters.len(), arguments.len());
-        if wanted != given || arguments.iter().any(Vec::is_empty) {
-            let error = Diagnostic::error(format!("the template module `{text}` has {wanted} parameters"))
-                .at(template.span, format!("{given} arguments are given, and none may be empty"));
+        let (parameter_count, argument_count) = (declared.parameters.len(), arguments.len());
+        if parameter_count != argument_count || arguments.iter().any(Vec::is_empty) {
+            let error = Diagnostic::error(format!("the template module `{text}` has {parameter_count} parameters"))
+                .at(template.span, format!("{argument_count} arguments are given, and none may be empty"));
             self.report(error);
             self.broken(&name);
             return Err(Reported);
         }
         let parentheses = (self.interner.intern("("), self.interner.intern(")"));
-        let Some((tokens, docs)) = self.templates.replaced(&known, arguments, parentheses) else {
+        let Some((tokens, docs)) = self.templates.replaced(&declared, arguments, parentheses) else {
             let error = Diagnostic::error("the instances of template modules are too large")
                 .at(template.span, "the limit is exceeded here")
                 .note(format!("they may have {MOST_TOKENS} tokens together"));

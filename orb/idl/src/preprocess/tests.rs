@@ -211,8 +211,8 @@ fn a_semicolon_after_a_pragma_is_a_warning() {
     let text = "#pragma prefix \"x\";\n#pragma prefix \"x\" ; // again\n#pragma ID A \"IDL:a:1.0\";\n#pragma version A 1.2;\nA";
     let (events, diagnostics) = preprocessed(text);
     assert_eq!(events, ["Prefix x", "Prefix x", "Id IDL:a:1.0", "Version 1.2"]);
-    let found: Vec<_> = diagnostics.iter().map(|it| (it.severity, &*it.message)).collect();
-    assert_eq!(found, [(Severity::Warning, "a pragma ends with its line"); 4]);
+    let reports: Vec<_> = diagnostics.iter().map(|it| (it.severity, &*it.message)).collect();
+    assert_eq!(reports, [(Severity::Warning, "a pragma ends with its line"); 4]);
     complains("#pragma prefix \"x\";;", "malformed");
     complains("#pragma prefix ;", "malformed");
 }

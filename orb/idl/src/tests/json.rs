@@ -26,14 +26,14 @@ fn every_definition_of_the_model_is_there_once() {
     let model = model.unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let document: Value = serde_json::from_str(&json::to_string(&model)).expect("JSON");
     assert_eq!(document["format"], json::FORMAT);
-    let mut found = Vec::new();
+    let mut written_names = Vec::new();
     let mut open: Vec<&Value> = document["definitions"].as_array().expect("definitions").iter().collect();
     while let Some(node) = open.pop() {
-        found.push(node["scoped_name"].as_str().expect("a name").to_owned());
+        written_names.push(node["scoped_name"].as_str().expect("a name").to_owned());
         open.extend(node["contents"].as_array().into_iter().flatten());
     }
-    found.sort();
-    let mut wanted: Vec<String> = model.definitions().map(|it| it.scoped_name.clone()).collect();
-    wanted.sort();
-    assert_eq!(found, wanted);
+    written_names.sort();
+    let mut model_names: Vec<String> = model.definitions().map(|it| it.scoped_name.clone()).collect();
+    model_names.sort();
+    assert_eq!(written_names, model_names);
 }

@@ -392,14 +392,14 @@ fn parts_of_orb_idl_are_read_when_they_are_used() {
         } else {
             text
         };
-        let found = corba(&text);
-        assert!(found.starts_with(&core), "the earlier definitions are unchanged");
+        let definitions = corba(&text);
+        assert!(definitions.starts_with(&core), "the earlier definitions are unchanged");
         for expected in [Some(name), beside].into_iter().flatten() {
-            assert!(found[core.len()..].iter().any(|it| it == expected), "{expected} in {found:?}");
+            assert!(definitions[core.len()..].iter().any(|it| it == expected), "{expected} in {definitions:?}");
         }
-        let kinds = found.iter().filter(|it| *it == "TCKind" || *it == "InterfaceDef" || *it == "BadFixedValue");
+        let kinds = definitions.iter().filter(|it| *it == "TCKind" || *it == "InterfaceDef" || *it == "BadFixedValue");
         let is_one = matches!(name, "TCKind" | "InterfaceDef" | "DataOutputStream");
-        assert_eq!(kinds.count(), usize::from(is_one), "only the used part is read: {found:?}");
+        assert_eq!(kinds.count(), usize::from(is_one), "only the used part is read: {definitions:?}");
     }
     // As names of a reopened module CORBA, and of one with its own definition.
     assert!(corba("module CORBA { typedef TCKind Kind; };").contains(&"tk_null".to_owned()));

@@ -33,14 +33,14 @@ macro_rules! files {
                 let folder = Path::new("tests/idl").join(stringify!($folder));
                 let files = std::fs::read_dir(folder).expect("the folder is here");
                 let paths = files.map(|it| it.expect("a file").path());
-                let mut found: Vec<_> = paths
+                let mut files_in_folder: Vec<_> = paths
                     .filter(|it| it.extension().is_some_and(|it| it == "idl"))
                     .map(|it| it.file_stem().expect("a stem").to_string_lossy().into_owned())
                     .collect();
-                found.sort();
+                files_in_folder.sort();
                 let mut tested = vec![$(stringify!($name).to_owned()),*];
                 tested.sort();
-                assert_eq!(found, tested);
+                assert_eq!(files_in_folder, tested);
             }
         }
     };

@@ -230,7 +230,7 @@ impl ForwardHistory {
             visited.push(VisitedProfile::of(from()));
         }
         let to = VisitedProfile::of(to);
-        let visits = visited.iter().filter(|known| known.digest == to.digest).count();
+        let visits = visited.iter().filter(|visit| visit.digest == to.digest).count();
         visited.push(to);
         let is_circle = visits >= MAX_VISITS;
         if !is_circle && visited.len() <= MAX_FORWARDS + 1 {

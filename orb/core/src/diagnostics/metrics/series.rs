@@ -53,7 +53,7 @@ impl SeriesTable {
             return series.ok.add(time);
         }
         let mut others = series.others.lock();
-        if let Some((_, histogram)) = others.iter().find(|(known, _)| *known == outcome) {
+        if let Some((_, histogram)) = others.iter().find(|(label, _)| *label == outcome) {
             return histogram.add(time);
         }
         // The number of outcomes is bounded by the kinds of exceptions; `other` has a histogram for each.
@@ -71,12 +71,12 @@ impl SeriesTable {
         if operation.is_empty() || interface.len() > MAX_NAME_OCTETS || operation.len() > MAX_NAME_OCTETS {
             return None;
         }
-        let known = |interfaces: &Interfaces| interfaces.get(interface)?.get(operation).cloned();
-        if let Some(series) = known(&self.interfaces.read()) {
+        let lookup = |interfaces: &Interfaces| interfaces.get(interface)?.get(operation).cloned();
+        if let Some(series) = lookup(&self.interfaces.read()) {
             return Some(series);
         }
         let mut interfaces = self.interfaces.write();
-        if let Some(series) = known(&interfaces) {
+        if let Some(series) = lookup(&interfaces) {
             return Some(series);
         }
         if !self.reserve_histogram() {

@@ -134,9 +134,9 @@ fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
 
 /// Locals in addition to those of synchronous skeletons.
 fn more_locals(method: &Method<'_>) -> [Ident; 3] {
-    let mut taken = method.locals.clone();
+    let mut names = method.locals.clone();
     for name in ["call", "input", "out", "result", "error"] {
-        taken.take(name);
+        names.take(name);
     }
-    ["deferred", "servant", "answered"].map(|name| taken.take(name))
+    ["deferred", "servant", "answered"].map(|name| names.take(name))
 }

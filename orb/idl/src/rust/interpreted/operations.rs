@@ -89,7 +89,7 @@ fn results(scope: Scope<'_, '_>, method: &Method<'_>, sent: &[&Parameter<'_>]) -
     let rt = scope.rt();
     let result: Vec<Ident> = method.result.iter().map(|_| method.local("result")).collect();
     let outs: Vec<&Ident> = result.iter().chain(method.outs().map(|out| &out.ident)).collect();
-    let kept = sent.iter().map(|Parameter { ident, mode, .. }| match mode {
+    let arguments = sent.iter().map(|Parameter { ident, mode, .. }| match mode {
         ParameterMode::InOut => quote! { #ident },
         _ => quote! { _ },
     });
@@ -100,7 +100,7 @@ fn results(scope: Scope<'_, '_>, method: &Method<'_>, sent: &[&Parameter<'_>]) -
     } else {
         tuple(&outs)
     };
-    quote! { |#outs, ( #( #kept, )* )| [ #( #rt::Value::of(#replied) ),* ] }
+    quote! { |#outs, ( #( #arguments, )* )| [ #( #rt::Value::of(#replied) ),* ] }
 }
 
 /// The expression of a servant's argument, from a reference to it.

@@ -11,8 +11,8 @@ fn lines<'r>(rust: &'r str, beginnings: &[&str]) -> Vec<&'r str> {
 #[track_caller]
 fn check_errors(idl: &str, expected: &[&str]) {
     let rust = rust_of("test.idl", idl);
-    let found = lines(&rust, &["pub enum", "pub type"]);
-    assert_eq!(found, expected, "{rust}");
+    let declarations = lines(&rust, &["pub enum", "pub type"]);
+    assert_eq!(declarations, expected, "{rust}");
 }
 
 #[test]
