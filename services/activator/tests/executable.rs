@@ -429,3 +429,11 @@ fn a_running_activator_makes_a_backup_by_command() {
     running.ok(&["start", "bank"]);
     running.ok(&["stop", "bank"]);
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn each_thread_of_the_daemon_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(folder.path(), "iiop://127.0.0.1:0");
+    spandrel_test_support::threads::check_daemon(running.process.id());
+}

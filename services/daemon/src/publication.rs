@@ -39,14 +39,17 @@ impl Publication {
     /// ORB: it still runs.
     fn withdraw(self) {
         let (sender, ends) = mpsc::channel::<()>();
-        thread::spawn(move || {
+        let unbind = move || {
             let _sender = sender; // dropped at the end
             for name in self.bound {
                 if let Err(error) = self.names.withdraw(&name) {
                     tracing::debug!(%error, name, "a name was not withdrawn");
                 }
             }
-        });
+        };
+        if thread::Builder::new().name("spandrel-unbind".to_owned()).spawn(unbind).is_err() {
+            return tracing::warn!("the names are not withdrawn: there is no thread left");
+        }
         _ = ends.recv_timeout(WITHDRAWAL_LIMIT);
     }
 }
@@ -61,12 +64,13 @@ impl Daemon {
         self.serve_until(services, move |shutdown| {
             let publication = Arc::clone(&publication);
             // A second signal ends the process at once: this thread is free to receive it.
-            thread::spawn(move || {
+            let end = move || {
                 if let Some(publication) = publication.lock().take() {
                     publication.withdraw();
                 }
                 shutdown();
-            });
+            };
+            thread::Builder::new().name("spandrel-end".to_owned()).spawn(end).expect("the system has a thread left");
         })
     }
 

@@ -73,7 +73,7 @@ impl Purger {
     ) -> Self {
         let (stop, stopped) = mpsc::channel();
         let stopped = PurgeStop(stopped);
-        let thread = thread::spawn(move || {
+        let rounds = move || {
             while !stopped.is_requested_within(interval) {
                 match round(&stopped) {
                     Ok(0) => {}
@@ -81,7 +81,9 @@ impl Purger {
                     Err(error) => tracing::warn!(%error, "the removal of {entries} ended early"),
                 }
             }
-        });
+        };
+        let thread = thread::Builder::new().name("spandrel-purge".to_owned()).spawn(rounds);
+        let thread = thread.expect("the system has a thread left");
         Self { stop: Some(stop), thread: Some(thread) }
     }
 }

@@ -53,14 +53,19 @@ pub struct PullReplies<W: WaitingPull> {
 
 impl<W: WaitingPull> PullReplies<W> {
     /// Starts the thread that sends replies.
+    ///
+    /// # Panics
+    /// If the system has no more threads.
     #[must_use]
     pub fn start() -> Self {
         let (sender, pulls) = mpsc::channel::<EndedPull<W>>();
-        let thread = thread::spawn(move || {
+        let reply = move || {
             for (reply, end) in pulls {
                 reply.send(end);
             }
-        });
+        };
+        let thread = thread::Builder::new().name("spandrel-pulls".to_owned()).spawn(reply);
+        let thread = thread.expect("the system has a thread left");
         Self { sender: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) }
     }
 

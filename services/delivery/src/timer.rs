@@ -31,11 +31,15 @@ struct TimerState {
 
 impl Timer {
     /// Starts the thread that wakes tasks.
+    ///
+    /// # Panics
+    /// If the system has no more threads.
     #[must_use]
     pub fn start() -> Self {
         let shared = Arc::new(TimerShared::default());
         let running = Arc::clone(&shared);
-        let thread = thread::spawn(move || running.run());
+        let thread = thread::Builder::new().name("spandrel-timer".to_owned()).spawn(move || running.run());
+        let thread = thread.expect("the system has a thread left");
         Self { shared, thread: Some(thread) }
     }
 

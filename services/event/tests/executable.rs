@@ -272,3 +272,11 @@ fn a_name_that_no_channel_can_have_is_wrong_usage() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && errors.contains("`a/b` cannot be the name of a channel"), "{errors}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn each_thread_of_the_daemon_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), 0, &["--metrics", "127.0.0.1:0"]);
+    spandrel_test_support::threads::check_daemon(process.child.id());
+}

@@ -290,11 +290,13 @@ impl IntervalWriter {
     fn start(shared: &Arc<Shared>, interval: Duration) -> Self {
         let (stop, stopped) = mpsc::channel();
         let shared = Arc::clone(shared);
-        let thread = thread::spawn(move || {
+        let synchronize = move || {
             while stopped.recv_timeout(interval) == Err(mpsc::RecvTimeoutError::Timeout) {
                 _ = shared.synchronize(); // logged; the next interval tries again
             }
-        });
+        };
+        let thread = thread::Builder::new().name("spandrel-sync".to_owned()).spawn(synchronize);
+        let thread = thread.expect("the system has a thread left");
         Self { stop, thread }
     }
 

@@ -61,7 +61,8 @@ impl DurableStore {
             thread: Mutex::new(None),
         });
         let running = Arc::clone(&durable);
-        *durable.thread.lock() = Some(thread::spawn(move || running.run()));
+        let thread = thread::Builder::new().name("spandrel-store".to_owned()).spawn(move || running.run());
+        *durable.thread.lock() = Some(thread.expect("the system has a thread left"));
         durable
     }
 

@@ -118,3 +118,11 @@ fn wrong_usage_is_exit_code_2() {
         command
     });
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn each_thread_of_the_daemon_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (child, _) = start(folder.path(), &["--metrics", "127.0.0.1:0"]);
+    spandrel_test_support::threads::check_daemon(child.id());
+}

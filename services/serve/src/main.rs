@@ -167,10 +167,10 @@ fn serve(
     // Handlers of services may still be needed by their ends.
     reactor.restart();
     let running = reactor.clone();
-    let thread = std::thread::spawn(move || running.run());
+    let thread = std::thread::Builder::new().name("spandrel-end".to_owned()).spawn(move || running.run());
     configurator.close();
     reactor.close();
-    _ = thread.join();
+    _ = thread.map(std::thread::JoinHandle::join);
     ended.context("the reactor has failed").map_err(Failure::failed)
 }
 

@@ -346,3 +346,12 @@ fn the_administration_of_a_silent_process_ends_with_its_time_limit() {
     let (code, errors) = admin(&["x", "list"]);
     assert!(code == Some(2) && errors.contains("invalid value \"x\" for --timeout"), "{errors}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn each_thread_of_the_daemon_is_listed() {
+    let mut serve = Serve::start(&format!("{ADMINISTERED}static Echo '-p 0'"), &[]);
+    serve.ready("Administration");
+    serve.ready("Echo");
+    spandrel_test_support::threads::check_daemon(serve.child.id());
+}

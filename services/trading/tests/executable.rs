@@ -286,3 +286,11 @@ fn a_published_trader_is_found_by_its_name_until_it_ends() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("error: cannot publish `services/trader` in the naming service (--publish): "), "{text}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn each_thread_of_the_daemon_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), 0, &["--purge", "3600"]);
+    spandrel_test_support::threads::check_daemon(process.child.id());
+}

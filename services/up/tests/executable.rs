@@ -96,3 +96,11 @@ fn output_without_a_reader_or_to_a_full_device_is_no_panic() {
         });
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn each_thread_of_the_daemon_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(&folder.path().join("data"), &ANY_PORT);
+    spandrel_test_support::threads::check_daemon(running.process.id());
+}

@@ -1,14 +1,17 @@
 //! Real-time CORBA between a client and a server of this ORB: nested calls, priorities in replies, threads.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use spandrel::{
     CompletionStatus, Endpoint, Orb, Poa, SystemException, SystemExceptionKind,
     interception::{ClientRequestInfo, ClientRequestInterceptor, Interceptor},
     policy::{Policy, PolicyErrorCode},
     rt::{
-        LaneSettings, LinearMapping, PoolSettings, Priority, PriorityTransform, ReplyPriorities, RtClient, RtCurrent,
-        RtPoaBuilder, RtPolicyFactory, RtServerOrb, Scheduling, SchedulingClass,
+        ExecutionTimes, LaneSettings, LinearMapping, OverrunAction, PoolSettings, Priority, PriorityTransform,
+        ReplyPriorities, RtClient, RtCurrent, RtPoaBuilder, RtPolicyFactory, RtServerOrb, Scheduling, SchedulingClass,
         contexts::{self, RT_CORBA_PRIORITY},
         policies::{
             ClientProtocolPolicy, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy,
@@ -36,7 +39,7 @@ fn scheduling() -> Scheduling {
 struct LaneServer {
     orb: Orb,
     reference: String,
-    _rt_orb: RtServerOrb,
+    rt_orb: RtServerOrb,
 }
 
 impl LaneServer {
@@ -57,7 +60,7 @@ impl LaneServer {
         let adapter = root.child("lanes").real_time(&rt_orb, policies).unwrap().create().unwrap();
         let id = adapter.activate_object(Arc::new(servant)).unwrap();
         let reference = adapter.id_to_reference(&id).unwrap().to_string();
-        Self { orb, reference, _rt_orb: rt_orb }
+        Self { orb, reference, rt_orb }
     }
 }
 
@@ -221,33 +224,6 @@ fn any_of(type_code: &TypeCode, octets: &[u8]) -> Any {
     Any::read(type_code.clone(), &mut Decoder::new(octets, Wire::new(ByteOrder::Big, GiopVersion::V1_2))).unwrap()
 }
 
-/// The names of the ORB's threads, as far as the system keeps them: 15 octets.
-#[cfg(target_os = "linux")]
-const THREADS: [&str; 9] = [
-    "spandrel-async",
-    "spandrel-connec",
-    "spandrel-maint",
-    "spandrel-reacto",
-    "spandrel-reader",
-    "spandrel-serve",
-    "spandrel-watch",
-    "spandrel-worker",
-    "rt-lane-",
-];
-
-/// The name and the nice value of each thread of this process (proc(5): the field 19 of `stat`).
-#[cfg(target_os = "linux")]
-fn threads() -> Vec<(String, i64)> {
-    let entries = std::fs::read_dir("/proc/self/task").unwrap();
-    let stats = entries.filter_map(|entry| std::fs::read_to_string(entry.unwrap().path().join("stat")).ok());
-    let thread = |stat: String| {
-        let (start, end) = stat.rsplit_once(") ").unwrap();
-        let (_, name) = start.split_once('(').unwrap();
-        (name.to_owned(), end.split(' ').nth(16).unwrap().parse().unwrap())
-    };
-    stats.map(thread).collect()
-}
-
 #[test]
 #[cfg(target_os = "linux")]
 fn threads_of_an_orb_have_the_native_priority_of_the_thread_that_builds_it() {
@@ -259,6 +235,7 @@ fn threads_of_an_orb_have_the_native_priority_of_the_thread_that_builds_it() {
         policy::{ReferencePolicies, SyncScopePolicy},
     };
     use spandrel_orb_tests::{Server, support::block_on};
+    use spandrel_test_support::threads::{check_listed, threads_of};
 
     const NICE: i8 = 5;
     let calls = |concurrency: Concurrency| {
@@ -272,7 +249,12 @@ fn threads_of_an_orb_have_the_native_priority_of_the_thread_that_builds_it() {
         // The first one after a pause is written at once, and others wait for the thread that writes them.
         (0..3).for_each(|_| buffered.note(&[7]).unwrap());
         let lanes = LaneServer::start(PriorityModel::ServerDeclared, own_priority());
-        let threads = threads();
+        let times = ExecutionTimes::new(OverrunAction::Report).all_lanes(Duration::from_secs(3_600));
+        let lane = LaneSettings { priority: Priority::MIN, static_threads: 1, dynamic_threads: 0 };
+        let settings = PoolSettings { execution_times: Some(times), ..PoolSettings::with_lanes(vec![lane]) };
+        let pool = lanes.rt_orb.create(settings).unwrap();
+        lanes.rt_orb.listen_for_lane(&lanes.orb, pool, Priority::MIN, &Endpoint::new("127.0.0.1", 0)).unwrap();
+        let threads = threads_of(std::process::id());
         client.shutdown().unwrap();
         drop((server, lanes));
         threads
@@ -285,8 +267,8 @@ fn threads_of_an_orb_have_the_native_priority_of_the_thread_that_builds_it() {
         let target: Target = client.string_to_object(&server.ior()).unwrap().unchecked_narrow();
         set_current_priority(ThreadPriority::Nice(NICE + 1)).unwrap();
         assert_eq!(block_on(target.add_async(3, 4)), Ok(7));
-        let threads = threads().into_iter().filter(|(name, _)| name == "spandrel-async");
-        threads.map(|(_, nice)| nice).collect()
+        let threads = threads_of(std::process::id()).into_iter().filter(|thread| thread.name == "spandrel-async");
+        threads.map(|thread| thread.nice).collect()
     }
 
     spandrel_test_support::alone(|| {
@@ -300,18 +282,21 @@ fn threads_of_an_orb_have_the_native_priority_of_the_thread_that_builds_it() {
             Concurrency::ThreadPool { threads: 2, queue: 8 },
         ];
         let mut names = BTreeSet::new();
+        let of_tests: BTreeSet<u32> = threads_of(std::process::id()).iter().map(|thread| thread.id).collect();
         for strategy in strategies {
             let builder = std::thread::Builder::new().name("builder".to_owned());
-            for (name, nice) in builder.spawn(move || calls(strategy)).unwrap().join().unwrap() {
-                if name.starts_with("spandrel-") || name.starts_with("rt-") {
-                    assert_eq!(nice, i64::from(NICE), "{name} with {strategy:?}");
-                    names.insert(if name.starts_with("rt-lane-") { "rt-lane-".to_owned() } else { name });
-                }
+            let mut threads = builder.spawn(move || calls(strategy)).unwrap().join().unwrap();
+            threads.retain(|thread| !of_tests.contains(&thread.id) && thread.name != "builder");
+            check_listed(&threads);
+            for thread in threads {
+                assert_eq!(thread.nice, i64::from(NICE), "{} with {strategy:?}", thread.name);
+                let is_lane = thread.name.starts_with("rt-lane-");
+                names.insert(if is_lane { "rt-lane-".to_owned() } else { thread.name });
             }
         }
-        let unlisted: Vec<_> = names.iter().filter(|name| !THREADS.contains(&&***name)).collect();
-        assert!(unlisted.is_empty(), "threads that docs/real-time.md does not list: {unlisted:?}");
-        for expected in ["spandrel-async", "spandrel-maint", "spandrel-serve", "spandrel-worker", "rt-lane-"] {
+        for expected in
+            ["spandrel-async", "spandrel-maint", "spandrel-serve", "spandrel-worker", "rt-lane-", "rt-watch"]
+        {
             assert!(names.contains(expected), "{expected} did not run: {names:?}");
         }
     });

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
+
+use crate::holds_within;
 
 /// The octets of a thread's name that Linux keeps.
 const KEPT_OCTETS: usize = 15;
@@ -64,7 +67,12 @@ pub fn listed_threads() -> Vec<String> {
 /// # Panics
 /// With the names that are missing there.
 #[track_caller]
-pub fn check_listed<'t>(threads: impl IntoIterator<Item = &'t ThreadState>) {
+pub fn check_listed(threads: &[ThreadState]) {
+    let unlisted = unlisted(threads);
+    assert!(unlisted.is_empty(), "threads that docs/real-time.md does not list: {unlisted:?}");
+}
+
+fn unlisted(threads: &[ThreadState]) -> Vec<&ThreadState> {
     let listed = listed_threads();
     let is_listed = |name: &str| {
         listed.iter().any(|entry| match entry.strip_suffix('*') {
@@ -72,8 +80,7 @@ pub fn check_listed<'t>(threads: impl IntoIterator<Item = &'t ThreadState>) {
             None => name == &entry[..entry.len().min(KEPT_OCTETS)],
         })
     };
-    let unlisted: Vec<_> = threads.into_iter().filter(|thread| !is_listed(&thread.name)).collect();
-    assert!(unlisted.is_empty(), "threads that docs/real-time.md does not list: {unlisted:?}");
+    threads.iter().filter(|thread| !is_listed(&thread.name)).collect()
 }
 
 /// Fails for a thread of a daemon that the page does not list, and for one with another priority than the daemon was started
@@ -83,6 +90,8 @@ pub fn check_listed<'t>(threads: impl IntoIterator<Item = &'t ThreadState>) {
 /// With the threads.
 #[track_caller]
 pub fn check_daemon(process: u32) {
+    // A thread has the name of the one that starts it until it begins.
+    _ = holds_within(Duration::from_secs(10), || unlisted(&threads_of(process)[1..]).is_empty());
     let threads = threads_of(process);
     let (first, others) = threads.split_first().expect("a process has a thread");
     check_listed(others);
