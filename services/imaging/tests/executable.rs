@@ -239,3 +239,11 @@ fn a_store_is_checked_and_copied_and_a_damaged_one_is_refused() {
         assert!(output.status.code() == Some(4) && errors.contains("imaging.redb"), "{errors}");
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn each_thread_of_the_daemon_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), &[]);
+    spandrel_test_support::threads::check_daemon(process.child.id());
+}

@@ -401,3 +401,13 @@ fn who_connects_first_is_answered_by_the_naming_service() {
     let root = orb.string_to_object(&format!("corbaloc::127.0.0.1:{port}/NameService")).unwrap();
     assert!(!root.non_existent().unwrap());
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn each_thread_of_the_daemon_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start_with(folder.path(), "iiop://127.0.0.1:0", &[]);
+    let orb = Orb::builder().build().unwrap();
+    running.root(&orb).bind(&name("a"), Some(&object(&orb))).unwrap();
+    spandrel_test_support::threads::check_daemon(running.process.id());
+}

@@ -70,6 +70,8 @@ fn an_anonymous_proxy_is_not_addressed_as_another_host() {
     let mut proxy = ChildProcess::start(command.args(options).args(naming).stdout(Stdio::piped()));
     let mut ready = String::new();
     BufReader::new(proxy.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    #[cfg(target_os = "linux")]
+    spandrel_test_support::threads::check_daemon(proxy.id());
     let address = ready.trim_end().strip_prefix("ready: proxy http://").expect("it is ready").trim_end_matches('/');
     let status = |host: &str| {
         let request = http_request("GET /healthz", &format!("Host: {host}\r\n"), "");

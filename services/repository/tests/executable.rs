@@ -193,3 +193,11 @@ fn a_running_service_makes_a_backup_by_command() {
     let root = client.string_to_object(&process.url).unwrap();
     assert!(lookup_id(&root, "IDL:M:1.0").is_some());
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn each_thread_of_the_daemon_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path());
+    spandrel_test_support::threads::check_daemon(process.child.id());
+}
