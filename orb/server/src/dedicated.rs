@@ -10,7 +10,7 @@
 //! opens it. An object of an adapter without an executor is not called there: its servant would run in the thread that
 //! reads.
 
-use std::{any::Any, fmt};
+use std::any::Any;
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{BidirectionalPolicy, Concurrency, Endpoint, Located, Orb, internal::ServerSettings};
@@ -18,9 +18,12 @@ use spandrel_sync::{
     Arc, Mutex,
     atomic::{AtomicBool, Ordering},
 };
-use spandrel_transport::{PublishedAddresses, SocketSettings};
+use spandrel_transport::PublishedAddresses;
 
-use crate::{EndpointNumber, Entry, ObjectAdapter, Placed, Resolution, listener::Server};
+use crate::{
+    EndpointNumber, Entry, ObjectAdapter, Placed, Resolution,
+    listener::{AcceptedSockets, Server},
+};
 
 /// One open dedicated endpoint of the ORB, with its server.
 #[derive(Debug)]
@@ -29,19 +32,6 @@ struct DedicatedEndpoint {
     server: Arc<Server>,
     objects: Arc<DedicatedObjects>,
     published: PublishedAddresses,
-}
-
-/// The settings of the sockets that a dedicated endpoint accepts, from the scheme of their addresses, such as `iiop`,
-/// and those with which the endpoint was opened; `None` for the latter. Called for each connection.
-#[derive(Clone)]
-pub struct AcceptedSockets(pub Arc<ChooseSockets>);
-
-type ChooseSockets = dyn Fn(&str, SocketSettings) -> Option<SocketSettings> + Send + Sync;
-
-impl fmt::Debug for AcceptedSockets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AcceptedSockets")
-    }
 }
 
 /// The dedicated endpoints of an ORB.

@@ -82,8 +82,8 @@ mod worker_counts;
 
 pub(crate) use connection::ServerConnection;
 pub use current::{current_peer_address, with_current_stream};
-pub use dedicated::AcceptedSockets;
 pub use install::install_adapter;
+pub use listener::AcceptedSockets;
 pub use long_wait::{LongWaitWatch, WaitingRequests};
 pub use request_server::{dedicated_addresses, dedicated_hosts, open_dedicated_endpoint};
 pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reservation, Resolution, ServantUse, Upcall};

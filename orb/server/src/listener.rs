@@ -1,6 +1,6 @@
 //! The listeners of an ORB and its accepted connections: opening, admitting and closing them.
 
-use std::{io, net::IpAddr, time::Duration};
+use std::{fmt, io, net::IpAddr, time::Duration};
 
 use spandrel_cdr::{ByteOrder, GiopVersion};
 use spandrel_giop::{MessageType, bare_message};
@@ -18,7 +18,7 @@ use spandrel_sync::{
 };
 use spandrel_transport::{
     Address, ConnectionAcceptor, IIOP, Listener, ListenerSource, PendingConnection, PublishedAddresses,
-    ReactorTransport, host_name, send_octets,
+    ReactorTransport, SocketSettings, host_name, send_octets,
 };
 
 use crate::{
@@ -26,7 +26,6 @@ use crate::{
     admission::{AdmissionControl, Admitted, Refusal},
     connection::{ClosePhase, ConnectionOwner, ServiceStrategy, pooled},
     datagrams::Datagrams,
-    dedicated::AcceptedSockets,
     resources::ServerResources,
     threads::ServerThreads,
 };
@@ -55,6 +54,19 @@ impl ConnectionSource for AnyAcceptor {
 
     fn accept(&mut self) -> io::Result<(PendingConnection, String)> {
         self.0.accept()
+    }
+}
+
+/// The settings of the sockets that a dedicated endpoint accepts, from the scheme of their addresses, such as `iiop`,
+/// and those with which the endpoint was opened; `None` for the latter. Called for each connection.
+#[derive(Clone)]
+pub struct AcceptedSockets(pub Arc<ChooseSockets>);
+
+type ChooseSockets = dyn Fn(&str, SocketSettings) -> Option<SocketSettings> + Send + Sync;
+
+impl fmt::Debug for AcceptedSockets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AcceptedSockets")
     }
 }
 

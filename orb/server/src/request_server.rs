@@ -21,8 +21,8 @@ use crate::{
     callbacks::Callbacks,
     collocated::{self, CollocatedCalls},
     connection::ServerConnection,
-    dedicated::{AcceptedSockets, DedicatedEndpoints},
-    listener::Server,
+    dedicated::DedicatedEndpoints,
+    listener::{AcceptedSockets, Server},
     resources::{ServerResources, ServingOrb},
 };
 
