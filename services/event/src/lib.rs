@@ -19,8 +19,8 @@
 //! - `push` at a proxy before its connection raises `Disconnected`, as `pull` and `try_pull` do.
 //! - A disconnection by a peer calls the `disconnect` operation of that peer, too, if its reference is known (2.1.1 to 2.1.4).
 //!   A peer that failed is not called.
-//! - The interfaces of typed channels are those of an interface repository. Typed events are pushed, not pulled, and typed
-//!   connections end with the process.
+//! - The interfaces of typed channels are those of an interface repository. By pull, the channel finds the
+//!   interface `I` of `Pull<I>` by its name. Typed connections end with the process.
 //! - A proxy that was never connected ends with the process. If a channel has too many proxies, the oldest one of these goes.
 #![forbid(unsafe_code)]
 
