@@ -122,10 +122,10 @@ fn ten_thousand_bindings_are_listed_of_those_contexts_that_may_have_names() {
     let client = client_of(&root);
     let catalogue = Catalogue::new(&client, &exposures(&["First/*", "Last/*"]), None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let found = runtime.block_on(catalogue.names()).unwrap();
+    let listed = runtime.block_on(catalogue.names()).unwrap();
     let mut expected: Vec<String> = (0..9_800).map(|nth| format!("Last/object{nth}")).collect();
     expected.sort();
-    assert_eq!(found, expected);
+    assert_eq!(listed, expected);
     let mut calls = vec!["list root", "resolve root", "resolve root", "list Last"];
     calls.extend(["next_n Last"; 48]);
     calls.push("destroy Last");
