@@ -87,8 +87,7 @@ fn mapped(option: &str, value: &str) -> Mapped {
             _ => Mapped::Invalid,
         },
         "-orbactivehintinids" | "-orbactivehintinpoanames" => match lower.as_str() {
-            "0" => Mapped::Nothing("keys have no hints"),
-            "1" => Mapped::Refused("keys have no hints: use -ORBSystemIdDemux active, whose ids are slots"),
+            "0" | "1" => Mapped::Nothing("keys have no hints; -ORBSystemIdDemux active, the default, needs none"),
             _ => Mapped::Invalid,
         },
         "-orballowreactivationofsystemids" | "-orbtablesize" | "-orbactiveobjectmapsize" | "-orbpoamapsize" => {

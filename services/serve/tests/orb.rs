@@ -87,7 +87,7 @@ fn options_and_values_of_factories_are_compared_without_case() {
             "-ORBSystemIdDemux active -ORBUserIdDemux linear",
         ),
         ("Server_Strategy_Factory '-ORBuseridpolicydemuxstrategy perfect-hash'", "-ORBUserIdDemux perfect-hash"),
-        ("Server_Strategy_Factory '-ORBTransientidPolicyDemuxStrategy active -ORBActiveHintInIds 0'", ""),
+        ("Server_Strategy_Factory '-ORBTransientidPolicyDemuxStrategy active -ORBActiveHintInIds 1'", ""),
         ("Resource_Factory '-ORBconnectioncachingstrategy LRU'", "-ORBConnectionPurging lru"),
         (
             "Resource_Factory '-ORBZeroCopyWrite -ORBResourceUsage lazy -ORBconnectioncachemax 7'",
@@ -110,7 +110,6 @@ fn tables_that_no_adapter_has_are_refused() {
         ("-ORBPersistentidPolicyDemuxStrategy linear", "no counterpart: adapters of persistent references"),
         ("-ORBTransientidPolicyDemuxStrategy linear", "no counterpart: adapters of transient references"),
         ("-ORBUniqueidPolicyReverseDemuxStrategy linear", "no counterpart: "),
-        ("-ORBActiveHintInIds 1", "no counterpart: keys have no hints"),
         ("-ORBActiveHintInPOANames yes", "invalid value \"yes\""),
     ] {
         let text = process.process(&format!("static Server_Strategy_Factory '{option}'")).unwrap_err();
