@@ -411,6 +411,35 @@ mod tests {
     }
 
     #[test]
+    fn a_request_behind_the_last_octet_that_was_accepted_is_not_begun() {
+        let mut requests = AppendedRequests::default();
+        for id in 0..4 {
+            begin(&mut requests, id, 4);
+        }
+        let octets = requests.take(0, 0);
+        assert_eq!(requests.settle(&octets, 4), None, "the transport has accepted the first one whole");
+        assert!(requests.is_written(2));
+        assert_eq!(requests.appended().collect::<Vec<_>>(), [3]);
+        assert_eq!(ids(&requests.take(0, 0)), [3]);
+    }
+
+    #[test]
+    fn the_memory_of_written_octets_is_used_again_but_not_for_waiting_ones() {
+        let mut requests = AppendedRequests::default();
+        for id in 0..3 {
+            begin(&mut requests, id, 4);
+        }
+        let octets = requests.take(0, 0);
+        requests.settle(&octets, 4);
+        let memory = octets.as_ptr();
+        requests.recycle(octets);
+        assert_eq!(begin(&mut requests, 3, 4), WriteStart::Append);
+        assert_eq!((requests.octets.as_ptr(), ids(&requests.octets)), (memory, vec![3]));
+        requests.recycle(message(9, 4));
+        assert_eq!(ids(&requests.octets), [3], "it waits");
+    }
+
+    #[test]
     fn a_thread_that_stops_waiting_takes_its_request_back_unless_it_is_being_written() {
         let mut requests = AppendedRequests::default();
         for id in 0..6 {
