@@ -5,7 +5,9 @@
 use std::{any::Any, fmt, io, time::Duration};
 
 use spandrel_giop::IiopProfile;
-use spandrel_ipc::{inet, unix};
+use spandrel_ipc::inet;
+#[cfg(unix)]
+use spandrel_ipc::unix;
 use spandrel_sync::Arc;
 
 use crate::socket_tuning::SocketTuning;
@@ -156,7 +158,9 @@ impl SocketSettings {
             self.keep_alive.apply(stream)?;
             stream.set_no_delay(true)?;
             self.tuning.map_or(Ok(()), |tuning| tuning.apply(stream))?;
-        } else if let Some(stream) = any.downcast_ref::<unix::Stream>() {
+        }
+        #[cfg(unix)]
+        if let Some(stream) = any.downcast_ref::<unix::Stream>() {
             self.send_queue.map_or(Ok(()), |octets| stream.set_send_queue(octets))?;
             self.recv_queue.map_or(Ok(()), |octets| stream.set_recv_queue(octets))?;
         }
