@@ -20,12 +20,14 @@ const WITHOUT_RUNTIME: [&str; 3] = ["alias", "equal", "interpret"];
 pub(super) fn text(item: &Item, depth: usize) -> Option<String> {
     let Item::Macro(item) = item else { return None };
     let (path, tokens) = (&item.mac.path, &item.mac.tokens);
-    let mut runtime = path.clone();
-    let (name, _) = (runtime.segments.pop()?, runtime.segments.pop_punct());
-    let needs_runtime = !runtime.is_ident("rt") && !WITHOUT_RUNTIME.iter().any(|macro_name| name.ident == macro_name);
-    if needs_runtime {
+    // The names are not cloned with the path, which would link a clone of each kind of expression.
+    let mut runtime: Vec<_> = path.segments.iter().map(|segment| &segment.ident).collect();
+    let name = runtime.pop()?;
+    let is_imported = path.leading_colon.is_none() && runtime.len() == 1 && runtime[0] == "rt";
+    if !is_imported && !WITHOUT_RUNTIME.iter().any(|macro_name| name == macro_name) {
         let invocation = invocation(&quote::quote! { rt::#name }, tokens, depth + 1);
-        let (runtime, indent) = (spaced(quote::quote! { #runtime }), " ".repeat(4 * depth));
+        let colon = path.leading_colon;
+        let (runtime, indent) = (spaced(quote::quote! { #colon #(#runtime)::* }), " ".repeat(4 * depth));
         return Some(format!("{indent}const _: () = {{\n{indent}    use {runtime} as rt;\n{invocation}{indent}}};\n"));
     }
     let has_block = |token| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
