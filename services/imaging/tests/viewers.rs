@@ -44,7 +44,7 @@ fn silent_viewer(offer: &Offer) -> TcpStream {
 #[test]
 fn a_viewer_that_stops_reading_loses_its_connection_and_others_get_it() {
     let served = Served::with(|options| {
-        options.bulk.idle = Duration::from_millis(300);
+        options.bulk.idle = Duration::from_secs(2);
         options.bulk.connections = 1;
         options.bulk.connections_per_party = 1;
     });
@@ -53,7 +53,14 @@ fn a_viewer_that_stops_reading_loses_its_connection_and_others_get_it() {
     let image = upload(&served.store, &file).unwrap();
     let offer = served.store.download(image).unwrap();
     let mut silent = silent_viewer(&offer);
-    wait_until("octets", || silent.peek(&mut [0]).is_ok_and(|count| count == 1));
+    wait_until("octets", || {
+        let has_octets = silent.peek(&mut [0]).is_ok_and(|count| count == 1);
+        if !has_octets {
+            // The machine was so busy that the limit came first.
+            silent = silent_viewer(&served.store.download(image).unwrap());
+        }
+        has_octets
+    });
     let refused_before = served.service().bulk_statistics().refused_connections;
     let other = BulkClient::default().resumptions(0).calls(false);
     let refused = other.receive(&served.store.download(image).unwrap(), &mut Vec::new()).unwrap_err();
