@@ -228,7 +228,8 @@ impl ServerSide for RequestServer {
     }
 }
 
-/// Opens a dedicated endpoint of an ORB, whose accepted connections have the given sockets. The ORB itself begins to listen before, if it has not done so.
+/// Opens a dedicated endpoint of an ORB. `sockets` chooses the settings of the connections that it accepts. The ORB itself
+/// begins to listen before, if it has not done so.
 ///
 /// # Errors
 /// BAD_INV_ORDER if an endpoint has the number already, after shutdown, or without an object adapter; INITIALIZE if the

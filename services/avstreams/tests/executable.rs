@@ -64,7 +64,7 @@ impl Process {
     }
 }
 
-/// What a command without an end of its own prints.
+/// The output of a command that does not end by itself.
 fn output(words: &[&str]) -> (i32, String, String) {
     let output = command().args(words).output().unwrap();
     let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();

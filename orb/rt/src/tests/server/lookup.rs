@@ -24,7 +24,7 @@ const LOOKUPS: usize = 1_000;
 /// The key and the id of an object.
 type Target = (Vec<u8>, Vec<u8>);
 
-/// What the thread that reads does for each request before it has its servant: the adapter and the object from the key, the
+/// The steps of the reading thread for each request before it has its servant: the adapter and the object from the key, the
 /// priority and the lane, and the operation.
 #[inline(never)]
 fn look_up_all(
