@@ -389,7 +389,7 @@ impl ClientConnection {
                 Err(ReadError::TimedOut) => return Err(self.reply_timed_out()),
                 Err(error) => return Err(self.close(self.read_failed(error))),
             };
-            match self.parse_message(message) {
+            match self.parse_message(message, false) {
                 Ok(Some(reply)) if reply.request_id == request_id => return Ok(reply),
                 Ok(Some(reply)) => self.deliver(reply),
                 Ok(None) => {}
@@ -430,7 +430,7 @@ impl ClientConnection {
         for _ in 0..most {
             match reader.next_ready(&*self.transport) {
                 Ok(Some(message)) => {
-                    if let Some(reply) = self.parse_message(message)? {
+                    if let Some(reply) = self.parse_message(message, true)? {
                         self.deliver(reply);
                     }
                     if reader.is_drained() {
@@ -445,23 +445,23 @@ impl ClientConnection {
     }
 
     /// Reads the header of a reply, or the reason why none will come. Returns `None` for a request, which is
-    /// dispatched.
+    /// dispatched: with the others of one read if this `is_batched`.
     // See `Reply::parse`.
     #[inline(always)]
-    fn parse_message(&self, message: Message) -> Result<Option<Reply>, ConnectionEnd> {
+    fn parse_message(&self, message: Message, is_batched: bool) -> Result<Option<Reply>, ConnectionEnd> {
         match message.header.message_type {
             MessageType::Reply | MessageType::LocateReply => {
                 let version = message.header.version;
                 Reply::parse(message).map(Some).map_err(|error| self.unreadable(error, version))
             }
-            _ => self.dispatch_or_fail(message),
+            _ => self.dispatch_or_fail(message, is_batched),
         }
     }
 
     #[cold]
-    fn dispatch_or_fail(&self, message: Message) -> Result<Option<Reply>, ConnectionEnd> {
+    fn dispatch_or_fail(&self, message: Message, is_batched: bool) -> Result<Option<Reply>, ConnectionEnd> {
         let message = match self.async_side() {
-            Some(side) => side.dispatch(self, message),
+            Some(side) => side.dispatch(self, message, is_batched),
             None => Some(message),
         };
         let Some(message) = message else { return Ok(None) };

@@ -1,9 +1,9 @@
 //! Replies to requests over a connection that this ORB has opened, held until they leave in one write.
 //!
-//! A thread that runs requests of quick operations one after the other holds their replies while further requests wait.
-//! They leave together
+//! A thread that runs requests of quick operations one after the other holds their replies while further requests wait, or
+//! while the reading thread adds those that one read has brought. They leave together
 //!
-//! - with the reply after which no request waits, or 500 µs after the first of them, or beyond 16 KiB;
+//! - with the reply after which no request waits or is being added, or 500 µs after the first of them, or beyond 16 KiB;
 //! - before an upcall of an operation that is not known to be [quick](crate::quick_operations), and before a one-way;
 //! - before a call that the servant makes (`held_replies` of `spandrel-orb`). The thread then also gives up the privilege
 //!   to take requests: the one that the call waits for may be behind;

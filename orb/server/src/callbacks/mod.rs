@@ -47,6 +47,9 @@ use queue::{CallbackQueue, TakenRequest};
 /// How long a one-way may keep the privilege while requests wait.
 const ONE_WAY_OVERTAKE_DELAY: Duration = Duration::from_millis(100);
 
+/// The number of waiting requests with which a thread begins although the reading thread will add further ones.
+const EARLY_START: usize = 16;
+
 /// The longest time of the upcall of a quick operation, without the write of its reply.
 const QUICK_TIME: Duration = Duration::from_micros(50);
 
@@ -190,7 +193,7 @@ impl Callbacks {
             return false;
         }
         let mut queue = self.peer.queue.lock();
-        let is_last = queue.is_empty();
+        let is_last = queue.is_empty() && !queue.is_filling();
         if is_last && queue.held.is_empty() {
             return false;
         }
@@ -396,14 +399,25 @@ impl CallbackDispatcher for Callbacks {
         if message.header.message_type == MessageType::CancelRequest {
             return self.cancel(&message);
         }
-        let put = self.peer.queue.lock().put(message);
+        let mut queue = self.peer.queue.lock();
+        let put = queue.put(message);
+        let starts_early = queue.waiting() == EARLY_START;
+        drop(queue);
         match put {
-            Ok(()) => self.ensure_dispatch(),
+            Ok(()) if starts_early => self.ensure_dispatch(),
+            Ok(()) => {}
             Err(message) => {
                 let exception =
                     SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No).with_detail(queue::FULL);
                 self.refuse(&message, &exception);
             }
+        }
+    }
+
+    fn dispatch_accepted(&self) {
+        let has_accepted = self.peer.queue.lock().end_filling();
+        if has_accepted {
+            self.ensure_dispatch();
         }
     }
 

@@ -3,7 +3,10 @@
 //! The queue also knows the running and the deferred requests, and the replies that are held. It starts no thread and runs
 //! no request.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    mem,
+};
 
 use spandrel_cdr::Limits;
 use spandrel_giop::{LocateRequestHeader, Message, MessageType, RequestHeader};
@@ -26,6 +29,8 @@ pub(super) const FULL: &str = "1024 requests of one connection, or 64 MiB of the
 pub(super) struct CallbackQueue {
     waiting: VecDeque<Message>,
     octets: usize,
+    /// Whether messages were added that the reading thread has not yet announced.
+    is_filling: bool,
     /// Running requests, and how many may run at once.
     running: u32,
     max_running: u32,
@@ -81,6 +86,7 @@ impl CallbackQueue {
         Self {
             waiting: VecDeque::new(),
             octets: 0,
+            is_filling: false,
             running: 0,
             max_running,
             privilege: None,
@@ -95,7 +101,8 @@ impl CallbackQueue {
         }
     }
 
-    /// Adds a message, or returns it if a limit would be exceeded.
+    /// Adds a message, or returns it if a limit would be exceeded. The reading thread is
+    /// *filling* the queue until [`end_filling`](Self::end_filling): it may add further messages without waiting.
     pub(super) fn put(&mut self, message: Message) -> Result<(), Message> {
         let octets = message.header.total_len();
         let count = self.waiting.len();
@@ -104,7 +111,22 @@ impl CallbackQueue {
         }
         self.octets += octets;
         self.waiting.push_back(message);
+        self.is_filling = true;
         Ok(())
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether the reading thread may be about to add further messages.
+    pub(super) fn is_filling(&self) -> bool {
+        self.is_filling
+    }
+
+    /// Ends the filling. Returns whether messages were added since the last end.
+    pub(super) fn end_filling(&mut self) -> bool {
+        mem::replace(&mut self.is_filling, false)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -148,7 +170,7 @@ impl CallbackQueue {
     /// Whether a thread is to stand by for the end of a one-way. It is expected to do so from now on.
     pub(super) fn needs_standby(&mut self) -> bool {
         let is_held = matches!(self.privilege, Some((_, PrivilegeUse::OneWay(_))));
-        is_held && !self.is_empty() && !std::mem::replace(&mut self.has_standby, true)
+        is_held && !self.is_empty() && !mem::replace(&mut self.has_standby, true)
     }
 
     /// Takes the next request with this privilege. A two-way gives the privilege up, unless its operation is quick. `None` if
@@ -202,7 +224,7 @@ impl CallbackQueue {
     /// Takes the privilege from a quick two-way that runs since the last look. Returns whether it had it.
     pub(super) fn release_at_look(&mut self) -> bool {
         let is_quick = matches!(self.privilege, Some((_, PrivilegeUse::Quick(_))));
-        let is_released = is_quick && std::mem::replace(&mut self.taken_at_look, self.taken) == self.taken;
+        let is_released = is_quick && mem::replace(&mut self.taken_at_look, self.taken) == self.taken;
         if is_released {
             self.privilege = None;
         }
@@ -219,7 +241,7 @@ impl CallbackQueue {
     /// Removes and returns all waiting requests, which will not be run.
     pub(super) fn clear(&mut self) -> VecDeque<Message> {
         self.octets = 0;
-        std::mem::take(&mut self.waiting)
+        mem::take(&mut self.waiting)
     }
 
     /// Cancels the requests of this id. Returns the waiting one, to be dropped, and the cancellations of
@@ -423,6 +445,18 @@ mod tests {
         let next = queue.after(running[0]).expect("there is room for one more");
         assert_eq!(taken(&mut queue, next), Some((2, false)));
         assert!(queue.put(two_way(count)).is_ok());
+    }
+
+    #[test]
+    fn the_reading_thread_fills_the_queue_until_it_says_so() {
+        let mut queue = CallbackQueue::new(2, 1);
+        assert!(!queue.end_filling(), "nothing was added");
+        (0..2).for_each(|number| queue.put(two_way(number)).unwrap());
+        assert!(queue.is_filling() && queue.waiting() == 2);
+        let privilege = queue.begin().unwrap();
+        assert_eq!(taken(&mut queue, privilege), Some((0, false)));
+        assert!(queue.is_filling(), "also while requests run");
+        assert!(queue.end_filling() && !queue.is_filling() && !queue.end_filling());
     }
 
     #[test]

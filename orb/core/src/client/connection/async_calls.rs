@@ -107,8 +107,8 @@ impl AsyncSide for AsyncCalls {
         }
     }
 
-    fn dispatch(&self, connection: &ClientConnection, message: Message) -> Option<Message> {
-        connection.dispatch_callback(message)
+    fn dispatch(&self, connection: &ClientConnection, message: Message, is_batched: bool) -> Option<Message> {
+        connection.dispatch_callback(message, is_batched)
     }
 
     fn has_unsent(&self, unsent: &AsyncState) -> bool {

@@ -45,8 +45,9 @@ pub(super) trait AsyncSide: Send + Sync + fmt::Debug {
         has_taken_all: bool,
     );
 
-    /// Passes a request to the dispatcher, if the connection has one. Returns any other message.
-    fn dispatch(&self, connection: &ClientConnection, message: Message) -> Option<Message>;
+    /// Passes a request to the dispatcher, if the connection has one. Returns any other message. `is_batched`:
+    /// it runs after what one read has brought.
+    fn dispatch(&self, connection: &ClientConnection, message: Message, is_batched: bool) -> Option<Message>;
 
     /// Whether a message was accepted before that comes first.
     fn has_unsent(&self, unsent: &AsyncState) -> bool;

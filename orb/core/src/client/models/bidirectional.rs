@@ -140,6 +140,7 @@ fn a_reply_that_is_written_in_part_leaves_the_calls_as_they_are() {
 /// The dispatcher of requests that come over a connection of this side.
 #[derive(Debug, Default)]
 struct FakeDispatcher {
+    accepted: Mutex<Vec<u32>>,
     received: Mutex<Received>,
     changed: Condition,
 }
@@ -152,7 +153,11 @@ struct Received {
 
 impl CallbackDispatcher for FakeDispatcher {
     fn dispatch(&self, message: Message) {
-        self.received.lock().tokens.push(messages::parse_request(&message).token);
+        self.accepted.lock().push(messages::parse_request(&message).token);
+    }
+
+    fn dispatch_accepted(&self) {
+        self.received.lock().tokens.append(&mut self.accepted.lock());
         self.changed.notify_all();
     }
 

@@ -38,8 +38,13 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The receiver of requests that come over a connection that this side has opened.
 pub trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
-    /// Accepts a Request, LocateRequest or CancelRequest. Must not wait: the caller reads for all calls.
+    /// Accepts a Request, LocateRequest or CancelRequest. Must not wait: the caller reads for all calls. It may leave
+    /// requests to [`dispatch_accepted`](Self::dispatch_accepted), which the caller calls before it waits for input, and
+    /// when it stops reading.
     fn dispatch(&self, message: Message);
+
+    /// Has the requests run that were accepted so far.
+    fn dispatch_accepted(&self);
 
     /// Ends the dispatcher: no more requests come, and replies will not arrive.
     fn end(&self);
@@ -148,8 +153,9 @@ impl ClientConnection {
         self.async_state().registration.update_interest(true);
     }
 
-    /// Passes a request to the dispatcher, if the connection has one.
-    pub(super) fn dispatch_callback(&self, message: Message) -> Option<Message> {
+    /// Passes a request to the dispatcher, if the connection has one. `is_batched`: the caller calls
+    /// [`dispatch_accepted_callbacks`](Self::dispatch_accepted_callbacks) after what one read has brought.
+    pub(super) fn dispatch_callback(&self, message: Message, is_batched: bool) -> Option<Message> {
         let is_call = || {
             let incoming = classify(&message.header, Role::BidirectionalClient);
             matches!(incoming, Ok(Incoming::Request | Incoming::LocateRequest | Incoming::CancelRequest))
@@ -157,9 +163,19 @@ impl ClientConnection {
         match self.dispatcher() {
             Some(dispatcher) if is_call() => {
                 dispatcher.dispatch(message);
+                if !is_batched {
+                    dispatcher.dispatch_accepted();
+                }
                 None
             }
             _ => Some(message),
+        }
+    }
+
+    /// Has the requests run that one read has brought.
+    pub(super) fn dispatch_accepted_callbacks(&self) {
+        if let Some(dispatcher) = self.dispatcher() {
+            dispatcher.dispatch_accepted();
         }
     }
 

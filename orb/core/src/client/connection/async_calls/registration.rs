@@ -170,7 +170,10 @@ pub(crate) fn serve_ready(connection: &ClientConnection) -> bool {
     let guard = CloseOnPanic(connection);
     let batch = WakeBatch::begin();
     // A waker may call the same peer, and must not wait for a reply on this connection.
-    let wake_all = || batch.wake_all(|| NotificationScope::begin(connection));
+    let wake_all = || {
+        connection.dispatch_accepted_callbacks();
+        batch.wake_all(|| NotificationScope::begin(connection));
+    };
     let has_taken_all = connection.read_available(&mut reader, MOST_AT_ONCE, wake_all);
     wake_all();
     drop(batch);
