@@ -32,6 +32,7 @@ mod retries;
 mod service_contexts;
 mod timeouts;
 mod versions;
+mod waiting_thread;
 
 use spandrel_orb_tests::SERVERS;
 use spandrel_test_support::run_modules_with;

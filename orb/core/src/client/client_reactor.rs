@@ -4,6 +4,8 @@
 //! take at once. It ends calls at their deadline and runs their completions. Code that runs here must not
 //! wait: all asynchronous calls would wait with it.
 
+mod block_on;
+
 use std::{
     cell::Cell,
     collections::HashMap,
@@ -18,6 +20,8 @@ use spandrel_reactor::{
 };
 use spandrel_sync::{Arc, Mutex, MutexGuard, thread, thread_local};
 use spandrel_transport::Deadline;
+
+use block_on::DriverSeat;
 
 use super::{
     CallReactor, ClientConnection,
@@ -102,6 +106,7 @@ pub(crate) struct TimedCallId {
 #[derive(Debug, Default)]
 pub struct ClientReactor {
     reactor_thread: OnceLock<ReactorThread>,
+    seat: Arc<DriverSeat>,
     calls: Arc<Mutex<Calls>>,
 }
 
@@ -270,11 +275,18 @@ impl ClientReactor {
         }
         let reactor = Reactor::with(&Options::new())?;
         let clock = reactor.registry().register(Clock(Arc::downgrade(&self.calls)), Interest::NONE)?;
-        let runner = reactor.clone();
+        let (runner, seat) = (reactor.clone(), Arc::clone(&self.seat));
         let run = move || {
             IS_REACTOR_THREAD.with(|is_client_reactor_thread| is_client_reactor_thread.set(true));
-            if let Err(error) = runner.run() {
-                tracing::error!(%error, "the reactor of asynchronous calls ended");
+            loop {
+                match runner.run_until(None, || seat.is_taken()) {
+                    Ok(true) => seat.wait_until_free(),
+                    Ok(false) => break,
+                    Err(error) => {
+                        tracing::error!(%error, "the reactor of asynchronous calls ended");
+                        break;
+                    }
+                }
             }
             runner.close();
         };

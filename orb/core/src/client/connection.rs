@@ -34,7 +34,9 @@ use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 #[cfg(feature = "asynchronous")]
 pub use async_calls::{AdoptedReader, CallbackDispatcher};
 #[cfg(feature = "asynchronous")]
-pub(crate) use async_calls::{OneWayBuffer, ReactorRegistration, UnsentKind, plug_in, serve_ready, wake, write_ready};
+pub(crate) use async_calls::{
+    KeptTurns, OneWayBuffer, ReactorRegistration, UnsentKind, plug_in, serve_ready, wake, write_ready,
+};
 pub(super) use async_side::has_async_calls;
 use async_side::{ASYNC_SIDE, AsyncSide, AsyncState};
 use closing::CloseOnPanic;

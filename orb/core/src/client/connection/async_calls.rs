@@ -20,6 +20,7 @@
 mod arrived_replies;
 mod bidirectional;
 mod flow_control;
+mod kept_turns;
 mod one_way_buffer;
 mod registration;
 mod run;
@@ -45,6 +46,7 @@ use arrived_replies::ArrivedReplies;
 use bidirectional::BidirectionalRole;
 pub use bidirectional::{AdoptedReader, CallbackDispatcher};
 use flow_control::FlowWaiters;
+pub(crate) use kept_turns::KeptTurns;
 pub(crate) use one_way_buffer::OneWayBuffer;
 use registration::{MOST_AT_ONCE, Registration, WRITER_LOCK_TIMEOUT};
 pub(crate) use registration::{ReactorRegistration, serve_ready, write_ready};

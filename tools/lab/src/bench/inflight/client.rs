@@ -1,4 +1,4 @@
-//! Our client: calls in flight by futures, all polled by one thread.
+//! Our client: calls in flight by futures, all polled by one thread, which waits for them by [`Orb::block_on`].
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, Write};
@@ -35,7 +35,7 @@ pub(crate) fn call(reference: &str) -> Result<(), LabError> {
         let Some((in_flight, time)) = parse(&line) else {
             return Err(LabError::Protocol { role: "parent".to_owned(), found: line });
         };
-        let report = run(&target, in_flight, time).map_err(LabError::call("call the server"))?;
+        let report = run(&orb, &target, in_flight, time).map_err(LabError::call("call the server"))?;
         print_line(&serde_json::to_string(&report).expect("numbers have a text form"))?;
     }
     orb.shutdown().map_err(LabError::call("shut the client down"))
@@ -52,7 +52,7 @@ fn parse(line: &str) -> Option<(u32, Duration)> {
     Some((in_flight.parse().ok()?, Duration::from_millis(millis.parse().ok()?)))
 }
 
-fn run(target: &Late, in_flight: u32, time: Duration) -> Result<Report, SystemException> {
+fn run(orb: &Orb, target: &Late, in_flight: u32, time: Duration) -> Result<Report, SystemException> {
     let start = Instant::now();
     let calls = Calls { nanos: RefCell::new(Histogram::new(SLOWEST)), last: Cell::new(start), end: start + time };
     if in_flight == super::SEQUENTIAL {
@@ -71,7 +71,7 @@ fn run(target: &Late, in_flight: u32, time: Duration) -> Result<Report, SystemEx
             }
             Ok(())
         };
-        join_all((0..in_flight).map(|_| call())).into_iter().collect::<Result<(), SystemException>>()?;
+        orb.block_on(join_all((0..in_flight).map(|_| call()))).into_iter().collect::<Result<(), SystemException>>()?;
     }
     let nanos = calls.nanos.into_inner();
     let seconds = (calls.last.get() - start).as_secs_f64();

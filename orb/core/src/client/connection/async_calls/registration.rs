@@ -10,7 +10,7 @@ use spandrel_sync::{
 
 use super::{
     super::{ClientConnection, CloseOnPanic, NotificationScope, Writer},
-    Unsent, UnsentKind, WriteQueue,
+    Unsent, UnsentKind, WriteQueue, kept_turns,
     run::Run,
     wake_batch::WakeBatch,
 };
@@ -152,7 +152,7 @@ impl Registration {
 
 /// Reads the available messages of a connection, [so many](MOST_AT_ONCE) at most; called by its reactor. Returns false
 /// when no more will come.
-pub(crate) fn serve_ready(connection: &ClientConnection) -> bool {
+pub(crate) fn serve_ready(connection: &Arc<ClientConnection>) -> bool {
     let registration = &connection.async_state().registration;
     let mut pending = connection.pending.lock();
     if pending.half.ended().is_some() {
@@ -180,7 +180,9 @@ pub(crate) fn serve_ready(connection: &ClientConnection) -> bool {
     let has_taken_all = has_taken_all.map_err(|end| connection.close(end));
     drop(guard);
     connection.return_reader(reader, None, true);
-    write_appended(connection);
+    if !kept_turns::keep(connection) {
+        write_appended(connection);
+    }
     // If there is more, the reactor calls again, after it has served others.
     registration.update_interest(!matches!(has_taken_all, Ok(false)));
     has_taken_all.is_ok()

@@ -1,0 +1,57 @@
+//! Turns of the reactor that its thread keeps open: it writes the appended requests of those connections when it has
+//! polled the future that it waits for ([`Orb::block_on`](crate::Orb::block_on)).
+
+use std::cell::RefCell;
+
+use spandrel_sync::{Arc, thread_local};
+
+use super::{super::ClientConnection, registration::write_appended};
+
+thread_local! {
+    static KEPT: RefCell<Option<Vec<Arc<ClientConnection>>>> = const { RefCell::new(None) };
+}
+
+/// Keeps the turn of a connection open, if this thread keeps turns.
+pub(super) fn keep(connection: &Arc<ClientConnection>) -> bool {
+    KEPT.with(|kept| match &mut *kept.borrow_mut() {
+        Some(kept) => {
+            kept.push(Arc::clone(connection));
+            true
+        }
+        None => false,
+    })
+}
+
+/// The time in which this thread keeps turns open, until its drop.
+#[derive(Debug)]
+pub(crate) struct KeptTurns(());
+
+impl KeptTurns {
+    pub(crate) fn begin() -> Self {
+        KEPT.with(|kept| *kept.borrow_mut() = Some(Vec::new()));
+        Self(())
+    }
+
+    /// Whether this thread has a turn to end.
+    pub(crate) fn has_any() -> bool {
+        KEPT.with(|kept| kept.borrow().as_ref().is_some_and(|kept| !kept.is_empty()))
+    }
+
+    /// Ends the turns, and writes what was appended in them.
+    pub(crate) fn end_all(&self) {
+        let mut turns = KEPT.with(|kept| kept.borrow_mut().as_mut().map(std::mem::take)).unwrap_or_default();
+        for connection in turns.drain(..) {
+            write_appended(&connection);
+            connection.async_state().registration.update_interest(true);
+        }
+        // With its memory, for the next turns.
+        KEPT.with(|kept| kept.borrow_mut().iter_mut().for_each(|kept| std::mem::swap(kept, &mut turns)));
+    }
+}
+
+impl Drop for KeptTurns {
+    fn drop(&mut self) {
+        self.end_all();
+        KEPT.with(|kept| *kept.borrow_mut() = None);
+    }
+}
