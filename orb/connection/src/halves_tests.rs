@@ -237,7 +237,7 @@ impl Side {
                 self.word = upcall.take_over(upcall).expect("no thread came between");
                 self.executed.push(id());
                 let is_two_way = body[4] != 0;
-                let key = RequestKey { request_id: id(), is_one_way: !is_two_way, turn: upcall.count() };
+                let key = RequestKey { request_id: id(), is_one_way: !is_two_way, upcall: upcall.number() };
                 assert!(
                     !self.requests.register_cancellation(key, id()),
                     "request {} was cancelled before it came",
@@ -248,8 +248,8 @@ impl Side {
             Incoming::LocateRequest => panic!("none was sent"),
             // Advisory: the reply is sent nevertheless.
             Incoming::CancelRequest => {
-                let next_turn = (!self.running.is_empty()).then(|| self.word.count() + 1);
-                self.cancelled.extend(self.requests.cancel(CancelledRequests::Request(id()), next_turn));
+                let next_upcall = (!self.running.is_empty()).then(|| self.word.number().next());
+                self.cancelled.extend(self.requests.cancel(CancelledRequests::Request(id()), next_upcall));
             }
             Incoming::Reply => {
                 if let Some(entry) = self.calls.reply(id()) {
@@ -268,7 +268,7 @@ impl Side {
             return;
         }
         let (key, is_two_way) = self.running.swap_remove(nth % self.running.len());
-        assert_eq!(self.requests.end_upcall(key.turn), Some(key.request_id));
+        assert_eq!(self.requests.end_upcall(key.upcall), Some(key.request_id));
         if is_two_way {
             self.write_control(message(MessageType::Reply, Some((key.request_id, false)), 0));
         }

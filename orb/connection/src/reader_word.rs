@@ -64,8 +64,8 @@ impl ReaderWord {
     /// The number of the last step.
     #[inline]
     #[must_use]
-    pub const fn count(self) -> u64 {
-        self.0 & COUNT
+    pub const fn number(self) -> UpcallNumber {
+        UpcallNumber(self.0 & COUNT)
     }
 
     /// Whether an upcall keeps the reading, or a one-way the requests behind it.
@@ -151,6 +151,28 @@ impl ReaderWord {
     }
 }
 
+/// The number of the last step of a [`ReaderWord`], without its marks. It identifies an upcall among those of its
+/// connection, and grows with each.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct UpcallNumber(pub(crate) u64);
+
+impl UpcallNumber {
+    /// The number before the first step.
+    pub const NONE: Self = Self(0);
+
+    /// The smallest number of a later step.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// The number of requests that have begun since the step `earlier`, of two steps each.
+    #[must_use]
+    pub const fn requests_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0).div_ceil(2)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,7 +193,7 @@ mod tests {
             assert!(upcall.is_in_upcall());
             let ended = upcall.end_upcall(upcall).expect("nothing came between");
             assert!(!ended.is_in_upcall());
-            assert_eq!(ended.count(), reading.count() + 2);
+            assert_eq!(ended.number(), reading.number().next().next());
             assert_eq!((ended.is_closing(), ended.is_registered()), (reading.is_closing(), reading.is_registered()));
         }
     }
@@ -208,7 +230,7 @@ mod tests {
             let taken = upcall.take_over(upcall).expect("it is the upcall");
             assert!(!taken.is_registered());
             assert!(taken.register().is_registered());
-            assert_eq!(taken.register().count(), taken.count());
+            assert_eq!(taken.register().number(), taken.number());
         }
     }
 
@@ -225,7 +247,7 @@ mod tests {
             let (registered, unregistered) = (word.register(), word.unregister());
             assert!(registered.is_registered() && !unregistered.is_registered());
             for changed in [registered, unregistered] {
-                assert_eq!((changed.count(), changed.is_closing()), (word.count(), word.is_closing()));
+                assert_eq!((changed.number(), changed.is_closing()), (word.number(), word.is_closing()));
             }
         }
     }
@@ -245,7 +267,7 @@ mod tests {
         let (own, reactor) = (ReaderWord::of_own_thread(), ReaderWord::of_reactor());
         for word in [own, reactor] {
             assert!(!word.is_in_upcall() && !word.is_closing());
-            assert_eq!((word.count(), ReaderWord::from_bits(word.bits())), (0, word));
+            assert_eq!((word.number(), ReaderWord::from_bits(word.bits())), (UpcallNumber::NONE, word));
         }
         assert!(!own.is_registered() && reactor.is_registered());
         assert_eq!((own.register(), reactor.unregister()), (reactor, own));
@@ -255,18 +277,29 @@ mod tests {
     fn the_step_of_an_upcall_is_an_addition_to_the_atomic() {
         for word in words() {
             assert_eq!(word.begin_upcall().bits(), word.bits() + ReaderWord::STEP);
-            assert_eq!(word.begin_beside().count(), word.count() + 2);
+            assert_eq!(word.begin_beside().number(), word.number().next().next());
             let plain = word.without_closing();
             assert_eq!((plain.is_closing(), plain.close().is_closing()), (false, true));
-            assert_eq!((plain.count(), plain.is_registered()), (word.count(), word.is_registered()));
+            assert_eq!((plain.number(), plain.is_registered()), (word.number(), word.is_registered()));
         }
+    }
+
+    #[test]
+    fn a_request_that_has_begun_counts_as_one_that_has_ended() {
+        let none = ReaderWord::of_own_thread();
+        let first = none.begin_upcall();
+        let second = first.end_upcall(first).expect("it is the upcall").begin_upcall();
+        let requests = |word: ReaderWord, earlier: ReaderWord| word.number().requests_since(earlier.number());
+        assert_eq!([none, first, second, second.begin_beside()].map(|word| requests(word, none)), [0, 1, 2, 3]);
+        assert_eq!((requests(second, first), requests(first, second)), (1, 0));
+        assert!(second.close().number() > first.number() && second.register().number() == second.number());
     }
 
     #[test]
     fn a_request_beside_others_keeps_the_parity() {
         for word in words() {
             assert_eq!(word.begin_beside().is_in_upcall(), word.is_in_upcall());
-            assert_ne!(word.begin_beside().count(), word.count());
+            assert_ne!(word.begin_beside().number(), word.number());
         }
     }
 }

@@ -6,6 +6,8 @@ use spandrel_giop::{
     CONTEXT_CODE_SETS, CompletionStatus, ServiceContexts, SystemException, TransmissionCodeSets, minor,
 };
 
+use crate::UpcallNumber;
+
 /// The maximum number of CancelRequests that are kept for servants that may still ask for their cancellation:
 /// as many as requests run concurrently by default.
 const MAX_KEPT: usize = 64;
@@ -18,7 +20,7 @@ pub struct RequestKey {
     /// Whether no client waits for the reply of its servant.
     pub is_one_way: bool,
     /// Its upcall, where these are counted. A client may use an id again once the request has been answered.
-    pub turn: u64,
+    pub upcall: UpcallNumber,
 }
 
 /// The requests that are cancelled.
@@ -63,9 +65,9 @@ pub struct ServerHalf<C> {
     /// The deferred requests that are being answered.
     replying: usize,
     cancellable: Vec<(RequestKey, C)>,
-    /// CancelRequests that were read while upcalls ran: the request, and the first turn that they did not
+    /// CancelRequests that were read while upcalls ran: the request, and the first upcall that they did not
     /// mean.
-    kept: VecDeque<(u32, u64)>,
+    kept: VecDeque<(u32, UpcallNumber)>,
 }
 
 #[derive(Debug)]
@@ -86,8 +88,8 @@ impl<C> Default for ServerHalf<C> {
 impl<C: Clone> ServerHalf<C> {
     /// The cancellation of a running request, if its servant has asked.
     #[must_use]
-    pub fn cancellable(&self, turn: u64) -> Option<&C> {
-        self.cancellable.iter().find(|(key, _)| key.turn == turn).map(|(_, cancellation)| cancellation)
+    pub fn cancellable(&self, upcall: UpcallNumber) -> Option<&C> {
+        self.cancellable.iter().find(|(key, _)| key.upcall == upcall).map(|(_, cancellation)| cancellation)
     }
 
     /// The servant of a running request asks for its cancellation. Returns whether a CancelRequest for it was
@@ -95,13 +97,13 @@ impl<C: Clone> ServerHalf<C> {
     #[must_use]
     pub fn register_cancellation(&mut self, key: RequestKey, cancellation: C) -> bool {
         self.cancellable.push((key, cancellation));
-        !key.is_one_way && self.kept.iter().any(|(id, before)| *id == key.request_id && key.turn < *before)
+        !key.is_one_way && self.kept.iter().any(|(id, before)| *id == key.request_id && key.upcall < *before)
     }
 
     /// An upcall has ended. Returns the cancellation, if its servant had asked for it and the request is not
     /// deferred.
-    pub fn end_upcall(&mut self, turn: u64) -> Option<C> {
-        let at = self.cancellable.iter().position(|(key, _)| key.turn == turn)?;
+    pub fn end_upcall(&mut self, upcall: UpcallNumber) -> Option<C> {
+        let at = self.cancellable.iter().position(|(key, _)| key.upcall == upcall)?;
         Some(self.cancellable.swap_remove(at).1)
     }
 
@@ -116,7 +118,7 @@ impl<C: Clone> ServerHalf<C> {
         let number = self.next_deferred;
         self.next_deferred += 1;
         self.deferred.insert(number, DeferredRequest { key, octets, is_replying: false, cancellation });
-        (number, self.end_upcall(key.turn).is_some())
+        (number, self.end_upcall(key.upcall).is_some())
     }
 
     /// A deferred request is being answered. Returns the octets that it was charged with, once.
@@ -139,18 +141,18 @@ impl<C: Clone> ServerHalf<C> {
         Some((ended.octets, ended.cancellation))
     }
 
-    /// Returns the cancellations of these requests, to be called without a lock. `next_turn`: the first turn
+    /// Returns the cancellations of these requests, to be called without a lock. `next_upcall`: the first upcall
     /// that has not begun, if upcalls run; a CancelRequest is kept for those before.
-    pub fn cancel(&mut self, which: CancelledRequests, next_turn: Option<u64>) -> Vec<C> {
+    pub fn cancel(&mut self, which: CancelledRequests, next_upcall: Option<UpcallNumber>) -> Vec<C> {
         let deferred = self.deferred.values().map(|request| (request.key, &request.cancellation));
         let known = deferred.chain(self.cancellable.iter().map(|(key, cancellation)| (*key, cancellation)));
         let cancelled = known.filter(|(key, _)| which.contains(*key)).map(|(_, cancellation)| cancellation.clone());
         let cancelled = cancelled.collect();
-        if let (CancelledRequests::Request(request_id), Some(next_turn)) = (which, next_turn) {
+        if let (CancelledRequests::Request(request_id), Some(next_upcall)) = (which, next_upcall) {
             if self.kept.len() >= MAX_KEPT {
                 self.kept.pop_front();
             }
-            self.kept.push_back((request_id, next_turn));
+            self.kept.push_back((request_id, next_upcall));
         }
         cancelled
     }
@@ -181,12 +183,12 @@ mod tests {
 
     use super::*;
 
-    fn key(request_id: u32, turn: u64) -> RequestKey {
-        RequestKey { request_id, is_one_way: false, turn }
+    fn key(request_id: u32, upcall: u64) -> RequestKey {
+        RequestKey { request_id, is_one_way: false, upcall: UpcallNumber(upcall) }
     }
 
-    fn one_way(request_id: u32, turn: u64) -> RequestKey {
-        RequestKey { is_one_way: true, ..key(request_id, turn) }
+    fn one_way(request_id: u32, upcall: u64) -> RequestKey {
+        RequestKey { is_one_way: true, ..key(request_id, upcall) }
     }
 
     /// A cancellable two-way and one-way, and a deferred one of each.
@@ -221,7 +223,7 @@ mod tests {
     #[test]
     fn a_cancel_request_that_was_read_first_means_the_upcalls_that_had_begun() {
         let mut half = ServerHalf::default();
-        assert!(half.cancel(CancelledRequests::Request(2), Some(4)).is_empty());
+        assert!(half.cancel(CancelledRequests::Request(2), Some(UpcallNumber(4))).is_empty());
         assert!(half.register_cancellation(key(2, 3), "begun before"));
         assert!(!half.register_cancellation(key(2, 4), "the first that it does not mean"));
         assert!(!half.register_cancellation(key(2, 5), "begun after, with the same id"));
@@ -233,7 +235,7 @@ mod tests {
     fn cancel_requests_are_kept_for_the_last_few() {
         let mut half = ServerHalf::default();
         for id in 0..=MAX_KEPT as u32 {
-            half.cancel(CancelledRequests::Request(id), Some(1000));
+            half.cancel(CancelledRequests::Request(id), Some(UpcallNumber(1000)));
         }
         assert!(!half.register_cancellation(key(0, 1), "first"));
         assert!(half.register_cancellation(key(1, 3), "second"));
@@ -250,11 +252,11 @@ mod tests {
     #[test]
     fn an_upcall_that_ends_is_forgotten_unless_it_is_deferred() {
         let mut half = half();
-        assert_eq!(half.cancellable(1), Some(&"two-way"));
-        assert_eq!(half.end_upcall(1), Some("two-way"));
-        assert_eq!((half.end_upcall(1), half.cancellable(1)), (None, None));
+        assert_eq!(half.cancellable(UpcallNumber(1)), Some(&"two-way"));
+        assert_eq!(half.end_upcall(UpcallNumber(1)), Some("two-way"));
+        assert_eq!((half.end_upcall(UpcallNumber(1)), half.cancellable(UpcallNumber(1))), (None, None));
         assert_eq!(half.defer(key(4, 3), 7, "again"), (2, true));
-        assert_eq!(half.end_upcall(3), None);
+        assert_eq!(half.end_upcall(UpcallNumber(3)), None);
         assert_eq!(half.deferred(), 3);
     }
 

@@ -191,7 +191,7 @@ impl Root {
         let mut all = Vec::new();
         Self::collect_descendants(adapter, &mut all);
         self.remove_from_tree(adapter, etherealize);
-        if let (true, Ok(orb)) = (is_first, self.orb.get()) {
+        if is_first && let Ok(orb) = self.orb.get() {
             let names: Vec<_> = all.iter().map(|adapter| adapter.full_name()).collect();
             adapter_state_changed(&orb, &names, AdapterState::NonExistent);
         }

@@ -29,7 +29,7 @@ mod service;
 mod visit_rate;
 
 use spandrel_cdr::{Decoder, GiopVersion, Wire};
-use spandrel_connection::{CancelledRequests, Incoming, ReaderWord, Role, classify};
+use spandrel_connection::{CancelledRequests, Incoming, ReaderWord, Role, UpcallNumber, classify};
 use spandrel_giop::{
     CONTEXT_BI_DIR_IIOP, CancelRequest, ListenPoint, LocateRequestHeader, Message, MessageType, RequestHeader,
     ResponseFlags,
@@ -333,11 +333,11 @@ impl ServerConnection {
                 // Noted in the order of reading, because another thread may run the next request.
                 let request_context = self.record_contexts(request, message);
                 let request_context = request_context.as_ref();
-                let run = |turn| {
-                    let pipelined = self.begin_pipelined(turn, &request.operation);
-                    self.upcall(message, request, request_context, turn, &mut arguments);
+                let run = |upcall| {
+                    let pipelined = self.begin_pipelined(upcall, &request.operation);
+                    self.upcall(message, request, request_context, upcall, &mut arguments);
                     if let Some(pipelined) = pipelined {
-                        self.end_pipelined(turn, pipelined);
+                        self.end_pipelined(upcall, pipelined);
                     }
                 };
                 Ok(self.begin_upcall(is_one_way(request), run))
@@ -366,13 +366,14 @@ impl ServerConnection {
         message: &'m Message,
         request: &RequestHeader<'m>,
         request_context: Option<&RequestContext>,
-        turn: u64,
+        upcall: UpcallNumber,
         arguments: &mut Decoder<'m>,
     ) {
         let (connection, request_id) = (std::ptr::from_ref(self).addr(), request.request_id);
-        let frame = Frame { connection, turn, request_id, is_one_way: is_one_way(request) };
+        let frame = Frame { connection, upcall, request_id, is_one_way: is_one_way(request) };
         let _frame = FrameScope::enter(&self.orb, frame);
-        let request = ReceivedRequest::new(self, message, request).with_turn(turn).with_context(request_context);
+        let request =
+            ReceivedRequest::new(self, message, request).with_upcall_number(upcall).with_context(request_context);
         let code_sets = self.link.code_sets();
         arguments.set_code_sets(code_sets.char_set, code_sets.wchar_set);
         upcall::run(&RequestState::new(&request), &self.resources.adapter, arguments);

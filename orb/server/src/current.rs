@@ -56,8 +56,8 @@ pub fn current_peer_address() -> Option<Arc<Address>> {
 }
 
 fn of_connection() -> Option<Arc<CancellationSource>> {
-    let (Frame { turn, request_id, is_one_way, .. }, connection) = connection()?;
-    Some(connection.cancellation_source(RequestKey { request_id, is_one_way, turn }, request_deadlines::inherited()))
+    let (Frame { upcall, request_id, is_one_way, .. }, connection) = connection()?;
+    Some(connection.cancellation_source(RequestKey { request_id, is_one_way, upcall }, request_deadlines::inherited()))
 }
 
 /// The connection of the request that this thread runs, with its frame.

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use spandrel_connection::UpcallNumber;
 use spandrel_orb::{
     Orb,
     internal::{WeakOrb, cancellation::CancellationSource, upcalls},
@@ -17,14 +18,13 @@ use spandrel_sync::{Arc, thread_local};
 pub(super) struct Frame {
     /// The address of its connection in memory; `NO_CONNECTION` if no connection's request runs.
     pub(super) connection: usize,
-    /// The turn of its upcall.
-    pub(super) turn: u64,
+    pub(super) upcall: UpcallNumber,
     pub(super) request_id: u32,
     pub(super) is_one_way: bool,
 }
 
 impl Frame {
-    const NONE: Self = Self { connection: NO_CONNECTION, turn: 0, request_id: 0, is_one_way: false };
+    const NONE: Self = Self { connection: NO_CONNECTION, upcall: UpcallNumber::NONE, request_id: 0, is_one_way: false };
 
     /// The frame of this thread. A [`ServedScope`] clears it, so a frame that exists is the innermost.
     pub(super) fn current() -> Option<Self> {
@@ -38,7 +38,7 @@ const NO_CONNECTION: usize = 0;
 /// The thread's storage for its frame. The other values are valid only while `connection` is not `NO_CONNECTION`.
 struct FrameSlots {
     connection: Cell<usize>,
-    turn: Cell<u64>,
+    upcall: Cell<UpcallNumber>,
     request_id: Cell<u32>,
     is_one_way: Cell<bool>,
 }
@@ -46,13 +46,13 @@ struct FrameSlots {
 impl FrameSlots {
     const fn new() -> Self {
         let (request_id, is_one_way) = (Cell::new(0), Cell::new(false));
-        Self { connection: Cell::new(NO_CONNECTION), turn: Cell::new(0), request_id, is_one_way }
+        Self { connection: Cell::new(NO_CONNECTION), upcall: Cell::new(UpcallNumber::NONE), request_id, is_one_way }
     }
 
     #[inline]
     fn set(&self, frame: Frame) {
         self.connection.set(frame.connection);
-        self.turn.set(frame.turn);
+        self.upcall.set(frame.upcall);
         self.request_id.set(frame.request_id);
         self.is_one_way.set(frame.is_one_way);
     }
@@ -60,7 +60,7 @@ impl FrameSlots {
     fn get(&self) -> Frame {
         Frame {
             connection: self.connection.get(),
-            turn: self.turn.get(),
+            upcall: self.upcall.get(),
             request_id: self.request_id.get(),
             is_one_way: self.is_one_way.get(),
         }

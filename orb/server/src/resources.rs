@@ -8,6 +8,7 @@
 
 use std::io;
 
+use spandrel_connection::HandOverTimes;
 use spandrel_orb::{Spawn, internal::ServerSettings};
 use spandrel_reactor::LogLimit;
 use spandrel_sync::Arc;
@@ -36,6 +37,8 @@ pub(crate) struct ServerResources {
     /// The threads of the server.
     pub(crate) threads: Arc<ServerThreads>,
     pub(crate) upcall_monitor: Arc<UpcallMonitor>,
+    /// The ages at which another thread takes over from a long upcall.
+    pub(crate) hand_over: HandOverTimes,
     log_limit: Arc<LogLimit>,
     /// The operations during which replies to requests before theirs may wait.
     pub(crate) quick_operations: QuickOperations,
@@ -66,6 +69,7 @@ impl ServerResources {
             pool: Arc::new(Pool::new(&settings, queue, &threads, &log_limit)),
             threads,
             upcall_monitor: Arc::default(),
+            hand_over: HandOverTimes::default(),
             log_limit,
             quick_operations: QuickOperations::default(),
             budget: Arc::new(MemoryBudget::new(settings.max_server_memory)),

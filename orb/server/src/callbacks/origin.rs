@@ -15,7 +15,7 @@ use super::{Callbacks, queue::CallbackQueue};
 use crate::{
     connection::{no_room_for_reply, too_many_deferred},
     resources::ServingOrb,
-    upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
+    upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallNumber, UpcallServices},
 };
 
 /// The peer of a connection that this ORB has opened, and its requests.
@@ -125,7 +125,7 @@ impl RequestOrigin for CallbackOrigin {
         Arc::clone(&self.cancellation)
     }
 
-    fn mark_replying(&self, _turn: u64) {
+    fn mark_replying(&self, _upcall: UpcallNumber) {
         _ = self.cancellation.mark_replying(); // such requests are not ended early
     }
 

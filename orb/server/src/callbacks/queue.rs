@@ -341,6 +341,7 @@ fn id(message: &Message, limits: Limits) -> Option<u32> {
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
+    use spandrel_connection::UpcallNumber;
     use spandrel_giop::{RequestTemplate, ResponseFlags};
     use spandrel_sync::thread;
 
@@ -475,7 +476,7 @@ mod tests {
     fn a_running_or_deferred_request_is_cancelled_by_its_id() {
         let mut queue = CallbackQueue::new(2, 1);
         let cancellation = CancellationSource::never();
-        let request_key = |request_id, is_one_way| RequestKey { request_id, is_one_way, turn: 0 };
+        let request_key = |request_id, is_one_way| RequestKey { request_id, is_one_way, upcall: UpcallNumber::NONE };
         let running = queue.enter(request_key(1, false), &cancellation);
         let deferred = queue.defer(request_key(1, false), &cancellation).unwrap();
         let one_way = queue.enter(request_key(3, true), &cancellation);

@@ -143,7 +143,7 @@ impl ServerConnection {
             let word = self.reader_role.word();
             // A CancelRequest does not apply to upcalls that begin from now on.
             let has_upcalls = word.is_in_upcall() || self.reader_role.handed_over() != 0;
-            has_upcalls.then(|| word.count() + 1)
+            has_upcalls.then(|| word.number().next())
         });
     }
 
@@ -154,11 +154,10 @@ impl ServerConnection {
         self.send_close_when_idle();
     }
 
-    /// Closes the connection if it is idle, and if no request has begun since the reader word was `turn`. No
+    /// Closes the connection if it is idle, and if no request has begun since the reader word was `unused`. No
     /// reply is due, so CloseConnection is sent at once.
-    pub(crate) fn close_idle(&self, turn: u64, why: Event) -> bool {
-        let is_idle = self.has_no_requests()
-            && self.reader_role.change_word(|now| now.close_unused(ReaderWord::from_bits(turn))).is_ok();
+    pub(crate) fn close_idle(&self, unused: ReaderWord, why: Event) -> bool {
+        let is_idle = self.has_no_requests() && self.reader_role.change_word(|now| now.close_unused(unused)).is_ok();
         if is_idle {
             self.close_state.set_ended_for(why);
             self.send_close_when_idle();
@@ -182,7 +181,7 @@ impl ServerConnection {
 
     /// Ends the connection in favour of another client, if it is idle.
     pub(crate) fn evict_idle(&self) -> bool {
-        let is_idle = self.close_idle(self.reader_role.word().without_closing().bits(), Event::ServerClosedForLimit);
+        let is_idle = self.close_idle(self.reader_role.word().without_closing(), Event::ServerClosedForLimit);
         if is_idle {
             // The peer's end is not awaited: there is one connection too many. The connection is not reset, so that
             // a client that has just sent a request finds CloseConnection.

@@ -1,6 +1,6 @@
 //! Connections whose requests a reactor's thread reads and the workers of a [`RequestQueue`] run.
 //!
-//! Their requests run side by side, but none overtakes a one-way. While a one-way runs, `turn` is odd and
+//! Their requests run side by side, but none overtakes a one-way. While a one-way runs, the reader word is odd and
 //! later requests wait *behind* it, as they do where one thread reads and runs requests. When a one-way
 //! lasts, the monitor lets them overtake it.
 //!
@@ -12,7 +12,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use spandrel_connection::ReaderWord;
+use spandrel_connection::{ReaderWord, UpcallNumber};
 use spandrel_giop::{
     CompletionStatus, LocateRequestHeader, Message, MessageType, RequestHeader, SystemException, minor,
 };
@@ -107,9 +107,8 @@ struct QueuedRequest {
 pub(crate) struct Accepted {
     connection: Arc<ServerConnection>,
     read: QueuedRequest,
-    /// The bits of the reader word after the request's step. A one-way's are odd, and no request overtakes
-    /// it.
-    turn: u64,
+    /// The reader word after the request's step. No request overtakes a one-way.
+    word: ReaderWord,
     /// Whether no worker has begun to run the request.
     waits: bool,
 }
@@ -127,9 +126,9 @@ impl Accepted {
 impl Request for Accepted {
     fn run(mut self) {
         self.begin();
-        let run = catch_unwind(AssertUnwindSafe(|| self.read.run(&self.connection, self.turn)));
+        let run = catch_unwind(AssertUnwindSafe(|| self.read.run(&self.connection, self.word.number())));
         self.connection.exit_forked_copy();
-        self.connection.pending.settle(ReaderWord::from_bits(self.turn));
+        self.connection.pending.settle(self.word);
         if run.is_err() {
             tracing::error!(peer = %self.connection.link.peer(), "a request could not be answered: its thread panicked");
         }
@@ -140,7 +139,7 @@ impl Drop for Accepted {
     fn drop(&mut self) {
         self.begin();
         if let Some(dispatch_queue) = &self.connection.dispatch_queue {
-            dispatch_queue.end(&self.connection, self.read.is_one_way.then_some(self.turn));
+            dispatch_queue.end(&self.connection, self.read.is_one_way.then_some(self.word));
         }
     }
 }
@@ -335,10 +334,10 @@ impl DispatchQueue {
         self.queue.push(accepted);
     }
 
-    /// Continues after the end of an accepted request. `turn`: the bits of the reader word of a one-way.
-    fn end(&self, connection: &ServerConnection, turn: Option<u64>) {
-        if let Some(turn) = turn {
-            self.overtake(connection, turn);
+    /// Continues after the end of an accepted request. `one_way`: the reader word of its step, for a one-way.
+    fn end(&self, connection: &ServerConnection, one_way: Option<ReaderWord>) {
+        if let Some(one_way) = one_way {
+            self.overtake(connection, one_way);
         }
         connection.end_handed_over();
         let is_stopped = std::mem::take(&mut self.state.lock().is_stopped);
@@ -350,11 +349,10 @@ impl DispatchQueue {
         }
     }
 
-    /// Begins the requests behind the one-way of `turn`, up to the next one-way, because that one has ended
+    /// Begins the requests behind a one-way, up to the next one-way, because that one has ended
     /// or lasts.
-    pub(super) fn overtake(&self, connection: &ServerConnection, turn: u64) {
+    pub(super) fn overtake(&self, connection: &ServerConnection, one_way: ReaderWord) {
         let mut state = self.state.lock();
-        let one_way = ReaderWord::from_bits(turn);
         if connection.reader_role.change_word(|now| now.end_upcall(one_way)).is_err() {
             return;
         }
@@ -374,8 +372,8 @@ impl DispatchQueue {
 }
 
 impl QueuedRequest {
-    /// Runs the request. `turn`: the bits of the reader word after its step.
-    fn run(&self, connection: &ServerConnection, turn: u64) {
+    /// Runs the request as the upcall of this number.
+    fn run(&self, connection: &ServerConnection, upcall: UpcallNumber) {
         let Self { message, request_context, arrival, .. } = self;
         arrival.ends(connection.orb.diagnostics());
         let run = || -> Result<(), ReadError> {
@@ -399,13 +397,7 @@ impl QueuedRequest {
                 refuse(connection, message, &no_memory(&no_room));
                 return Ok(());
             }
-            connection.upcall(
-                message,
-                &request,
-                request_context.as_ref(),
-                ReaderWord::from_bits(turn).count(),
-                &mut arguments,
-            );
+            connection.upcall(message, &request, request_context.as_ref(), upcall, &mut arguments);
             Ok(())
         };
         if let Err(error) = run() {
@@ -436,7 +428,7 @@ fn charge_of(message: &Message) -> usize {
 
 /// Takes the step of the reader word for a request that no one-way holds back any more.
 fn begin(connection: &ServerConnection, _state: &mut MutexGuard<'_, State>, read: QueuedRequest) -> Accepted {
-    let turn = if read.is_one_way {
+    let word = if read.is_one_way {
         connection.reader_role.set_one_way(true);
         let word = connection.reader_role.step(ReaderWord::begin_upcall);
         connection.resources.upcall_monitor.record_upcall();
@@ -445,7 +437,7 @@ fn begin(connection: &ServerConnection, _state: &mut MutexGuard<'_, State>, read
         // The number shows that the connection is in use.
         connection.reader_role.step(ReaderWord::begin_beside)
     };
-    Accepted { connection: connection.shared(), read, turn: turn.bits(), waits: true }
+    Accepted { connection: connection.shared(), read, word, waits: true }
 }
 
 /// Answers a request with an exception instead of running it.

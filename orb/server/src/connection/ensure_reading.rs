@@ -18,22 +18,21 @@ use crate::{
 
 impl AdoptedReader for ServerConnection {
     fn ensure_reading(&self) -> Result<(), SystemException> {
-        let turn = self.reader_role.word().bits();
+        let word = self.reader_role.word();
         if self.dispatch_queue.is_some() {
             // The queue's workers run its requests.
             return Ok(());
         }
-        let word = ReaderWord::from_bits(turn);
         let is_read = !word.is_in_upcall() || word.is_registered() && self.resources.pool.is_fixed();
         if is_read {
             // Or it will be: threads of a fixed pool release the reader role before they wait.
             return Ok(());
         }
         let running = self.reader_role.handed_over() + 1;
-        if running >= self.resources.settings.max_in_flight && self.reader_role.word().bits() == turn {
+        if running >= self.resources.settings.max_in_flight && self.reader_role.word() == word {
             return Err(nesting::too_many(running));
         }
-        let lasting = LongUpcall { turn, age: Duration::MAX, keeps_reading: false, has_input: true };
+        let lasting = LongUpcall { word, age: Duration::MAX, keeps_reading: false, has_input: true };
         self.overdue(&lasting);
         Ok(())
     }
@@ -52,19 +51,19 @@ impl AdoptedReader for ServerConnection {
 }
 
 impl PolledConnection for ServerConnection {
-    fn release_reading(self: Arc<Self>, turn: u64) -> Result<(), SystemException> {
-        if self.reader_role.word().bits() != turn {
+    fn release_reading(self: Arc<Self>, upcall: ReaderWord) -> Result<(), SystemException> {
+        if self.reader_role.word() != upcall {
             return Ok(());
         }
         let running = self.reader_role.handed_over() + 1;
         if running >= self.resources.settings.max_in_flight {
             // A thread that has taken over meanwhile was counted.
-            if self.reader_role.word().bits() != turn {
+            if self.reader_role.word() != upcall {
                 return Ok(());
             }
             return Err(nesting::too_many(running));
         }
-        self.release_to_reactor(ReaderWord::from_bits(turn));
+        self.release_to_reactor(upcall);
         Ok(())
     }
 }

@@ -23,6 +23,7 @@
 
 use std::time::Duration;
 
+use spandrel_connection::UpcallNumber;
 use spandrel_orb::internal::held_replies::{self, HeldReplies, Holder};
 use spandrel_sync::time::Instant;
 
@@ -51,12 +52,12 @@ pub(super) struct PipelinedUpcall {
 impl ServerConnection {
     /// Prepares the upcall of this step, if its request is one of several.
     #[inline]
-    pub(super) fn begin_pipelined(&self, upcall: u64, operation: &str) -> Option<PipelinedUpcall> {
+    pub(super) fn begin_pipelined(&self, upcall: UpcallNumber, operation: &str) -> Option<PipelinedUpcall> {
         if self.pipeline.is_active() { Some(self.begin_one_of_several(upcall, operation)) } else { None }
     }
 
     #[cold]
-    fn begin_one_of_several(&self, upcall: u64, operation: &str) -> PipelinedUpcall {
+    fn begin_one_of_several(&self, upcall: UpcallNumber, operation: &str) -> PipelinedUpcall {
         let pipelined = PipelinedUpcall { operation: QuickOperations::hash(operation), begin: Instant::now() };
         let hold_time = if self.pipeline.begin_upcall() { TASK_HOLD_TIME } else { HOLD_TIME };
         if !self.resources.quick_operations.contains(pipelined.operation) {
@@ -67,7 +68,7 @@ impl ServerConnection {
             if held_replies::record(&self.weak_self) {
                 self.pipeline.enter();
             }
-            let still_reads = || self.reader_role.word().count() == upcall;
+            let still_reads = || self.reader_role.word().number() == upcall;
             let end_schedule = || self.pipeline.end_schedule();
             self.go_on_writing(self.link.cork(pipelined.begin, hold_time, still_reads, end_schedule));
         }
@@ -77,11 +78,11 @@ impl ServerConnection {
     /// Ends the upcall of this step. Sends the replies that are held, unless it was quick and this thread serves a further
     /// request next.
     #[cold]
-    pub(super) fn end_pipelined(&self, upcall: u64, pipelined: PipelinedUpcall) {
+    pub(super) fn end_pipelined(&self, upcall: UpcallNumber, pipelined: PipelinedUpcall) {
         let took = pipelined.begin.elapsed();
         let is_quick = took <= if self.pipeline.has_spawned() { QUICK_SPAWN_TIME } else { QUICK_TIME };
         self.resources.quick_operations.record(pipelined.operation, is_quick);
-        let still_reads = self.reader_role.word().count() == upcall;
+        let still_reads = self.reader_role.word().number() == upcall;
         if !(is_quick && still_reads && self.pipeline.has_further()) {
             self.end_pipeline();
         } else if self.pipeline.is_wake_due(took) {
@@ -106,8 +107,8 @@ impl ServerConnection {
     pub(super) fn put_off_wake(&self) {
         self.pipeline.put_off_wake();
         // Checked afterwards: a thread that takes over the reading first changes the word and then wakes the executor.
-        let turn = self.reader_role.word().count();
-        if Frame::current().is_none_or(|frame| frame.turn != turn) {
+        let upcall = self.reader_role.word().number();
+        if Frame::current().is_none_or(|frame| frame.upcall != upcall) {
             self.wake_executor();
         }
     }

@@ -10,8 +10,8 @@ use super::ServerConnection;
 use crate::monitor::{IdleVerdict, LongUpcall, LongUpcallAction, MonitoredConnection};
 
 impl MonitoredConnection for ServerConnection {
-    fn turn(&self) -> u64 {
-        self.reader_role.word().bits()
+    fn reader_word(&self) -> ReaderWord {
+        self.reader_role.word()
     }
 
     fn holds_for_task(&self) -> bool {
@@ -53,27 +53,27 @@ impl MonitoredConnection for ServerConnection {
         self.pending.awaits_cancellation()
     }
 
-    fn overdue(&self, upcall: &LongUpcall) -> LongUpcallAction {
-        let LongUpcall { turn, age, keeps_reading, has_input } = *upcall;
+    fn overdue(&self, long_upcall: &LongUpcall) -> LongUpcallAction {
+        let LongUpcall { word: upcall, age, keeps_reading, has_input } = *long_upcall;
         if let Some(dispatch_queue) = &self.dispatch_queue {
             if keeps_reading {
                 return LongUpcallAction::TooEarly;
             }
-            dispatch_queue.overtake(self, turn);
+            dispatch_queue.overtake(self, upcall);
             return LongUpcallAction::Settled;
         }
         self.end_holding();
         let pool = &self.resources.pool;
-        let is_registered = ReaderWord::from_bits(turn).is_registered();
+        let is_registered = upcall.is_registered();
         if is_registered {
             pool.send_batch(); // the thread would send it after the upcall
         }
         if is_registered && pool.is_fixed() {
             if pool.is_full() {
-                return self.listen_in_full_pool(turn, has_input);
+                return self.listen_in_full_pool(upcall, has_input);
             }
         } else if is_registered {
-            self.reader_role.record_blocked(&self.resources.pool, turn);
+            self.reader_role.record_blocked(&self.resources.pool, upcall);
         }
         if keeps_reading {
             return LongUpcallAction::TooEarly;
@@ -81,7 +81,7 @@ impl MonitoredConnection for ServerConnection {
         if !has_input && self.can_await_input() {
             return LongUpcallAction::AwaitsInput;
         }
-        if age >= self.hand_over_delay(turn) && self.hand_over_reading(turn) {
+        if age >= self.hand_over_delay(upcall) && self.hand_over_reading(upcall) {
             LongUpcallAction::HandedOver
         } else {
             LongUpcallAction::TooEarly
@@ -107,8 +107,8 @@ impl MonitoredConnection for ServerConnection {
     fn apply(&self, verdict: IdleVerdict, client_timeouts: ClientTimeouts) {
         let peer = self.link.peer();
         match verdict {
-            IdleVerdict::Idle(turn) => {
-                if self.close_idle(turn, Event::ServerClosedIdle) {
+            IdleVerdict::Idle(unused) => {
+                if self.close_idle(unused, Event::ServerClosedIdle) {
                     tracing::debug!(peer, idle = ?client_timeouts.idle, "closed: idle too long (-ORBServerIdleTimeout)");
                 }
             }

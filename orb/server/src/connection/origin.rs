@@ -11,7 +11,7 @@ use spandrel_transport::{Address, ReactorTransport, ReceiveBudget};
 
 use super::ServerConnection;
 use crate::upcall::{
-    origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
+    origin::{AnswerKind, RequestKey, RequestOrigin, UpcallNumber, UpcallServices},
     prediction::Prediction,
 };
 
@@ -94,8 +94,8 @@ impl RequestOrigin for ServerConnection {
     }
 
     #[inline]
-    fn mark_replying(&self, turn: u64) {
-        self.pending.mark_replying(turn);
+    fn mark_replying(&self, upcall: UpcallNumber) {
+        self.pending.mark_replying(upcall);
     }
 
     fn enter_deferred(

@@ -4,7 +4,7 @@
 //! whose servants have taken a cancellation token. A CancelRequest may be read before its servant takes a
 //! token. The last few of these are kept until then.
 
-use spandrel_connection::{CancelledRequests, ReaderWord, RequestKey, ServerHalf};
+use spandrel_connection::{CancelledRequests, ReaderWord, RequestKey, ServerHalf, UpcallNumber};
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{CancelReason, internal::cancellation::CancellationSource, statistics::Statistics};
 use spandrel_sync::{
@@ -48,7 +48,7 @@ impl PendingRequests {
         create: impl FnOnce() -> Arc<CancellationSource>,
     ) -> (Arc<CancellationSource>, bool) {
         let mut requests = self.requests.lock();
-        if let Some(known) = requests.cancellable(request_key.turn) {
+        if let Some(known) = requests.cancellable(request_key.upcall) {
             return (Arc::clone(known), false);
         }
         let cancellation = create();
@@ -63,16 +63,16 @@ impl PendingRequests {
 
     /// Marks a request as one whose reply is about to be sent, if its servant has taken a cancellation token.
     #[inline]
-    pub(super) fn mark_replying(&self, turn: u64) {
+    pub(super) fn mark_replying(&self, upcall: UpcallNumber) {
         // Relaxed: only the thread of the upcall makes its entry.
         if self.awaited_cancellations.load(Ordering::Relaxed) != 0 {
-            self.mark_cancellable_replying(turn);
+            self.mark_cancellable_replying(upcall);
         }
     }
 
     #[cold]
-    fn mark_cancellable_replying(&self, turn: u64) {
-        if let Some(cancellation) = self.requests.lock().cancellable(turn) {
+    fn mark_cancellable_replying(&self, upcall: UpcallNumber) {
+        if let Some(cancellation) = self.requests.lock().cancellable(upcall) {
             _ = cancellation.mark_replying(); // such requests are not ended early
         }
     }
@@ -82,29 +82,29 @@ impl PendingRequests {
     pub(super) fn settle(&self, upcall: ReaderWord) {
         // Relaxed: only the thread of the upcall makes its entry.
         if self.awaited_cancellations.load(Ordering::Relaxed) != 0 {
-            self.settle_cancellable(upcall.count());
+            self.settle_cancellable(upcall.number());
         }
     }
 
     #[cold]
-    fn settle_cancellable(&self, turn: u64) {
-        let left = self.requests.lock().end_upcall(turn);
+    fn settle_cancellable(&self, upcall: UpcallNumber) {
+        let left = self.requests.lock().end_upcall(upcall);
         if let Some(cancellation) = left {
             self.awaited_cancellations.fetch_sub(1, Ordering::SeqCst);
             cancellation.mark_answered();
         }
     }
 
-    /// Cancels these requests. `next_turn`: the first turn that has not begun, if upcalls run. It is called
+    /// Cancels these requests. `next_upcall`: the first one that has not begun, if upcalls run. It is called
     /// while no request is entered.
     pub(super) fn cancel(
         &self,
         cancelled_requests: CancelledRequests,
         reason: CancelReason,
-        next_turn: impl FnOnce() -> Option<u64>,
+        next_upcall: impl FnOnce() -> Option<UpcallNumber>,
     ) {
         let mut requests = self.requests.lock();
-        let cancelled = requests.cancel(cancelled_requests, next_turn());
+        let cancelled = requests.cancel(cancelled_requests, next_upcall());
         drop(requests);
         // Outside of the lock.
         cancelled.iter().for_each(|cancellation| cancellation.cancel(reason));

@@ -23,7 +23,7 @@ pub(super) struct ReaderRole {
     /// The bits of the [`ReaderWord`]. Its number grows with each step of the reading thread: it is odd while
     /// that thread runs an upcall, and even while it reads. The change from odd to even decides which thread
     /// reads next.
-    turn: AtomicU64,
+    bits: AtomicU64,
     /// Running upcalls whose threads have lost the reader role. With a dispatch queue: all accepted requests
     /// that have not ended.
     handed_over: AtomicU32,
@@ -39,7 +39,7 @@ impl ReaderRole {
     /// The role on a connection that begins with this word.
     pub(super) fn new(word: ReaderWord) -> Self {
         Self {
-            turn: AtomicU64::new(word.bits()),
+            bits: AtomicU64::new(word.bits()),
             handed_over: AtomicU32::new(0),
             is_takeover_due: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
@@ -50,7 +50,7 @@ impl ReaderRole {
     /// The reader word.
     #[inline]
     pub(super) fn word(&self) -> ReaderWord {
-        ReaderWord::from_bits(self.turn.load(Ordering::SeqCst))
+        ReaderWord::from_bits(self.bits.load(Ordering::SeqCst))
     }
 
     /// Changes the reader word. Returns the word before the change, or the present one if `transition` finds
@@ -60,7 +60,7 @@ impl ReaderRole {
         transition: impl Fn(ReaderWord) -> Option<ReaderWord>,
     ) -> Result<ReaderWord, ReaderWord> {
         let change = |now| transition(ReaderWord::from_bits(now)).map(ReaderWord::bits);
-        let changed = self.turn.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
+        let changed = self.bits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
         changed.map(ReaderWord::from_bits).map_err(ReaderWord::from_bits)
     }
 
@@ -77,20 +77,20 @@ impl ReaderRole {
     pub(super) fn begin_upcall(&self, is_one_way: bool) -> ReaderWord {
         self.set_one_way(is_one_way);
         // Sequentially consistent: see `UpcallMonitor::record_upcall`.
-        let before = self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
+        let before = self.bits.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
         ReaderWord::from_bits(before).begin_upcall()
     }
 
     /// Ends the step of a request that the connection has not accepted.
     pub(super) fn end_refused(&self) {
-        self.turn.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
+        self.bits.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
     }
 
     /// Ends an upcall. Returns the word before, or `None` if the thread has lost the reader role.
     #[inline]
     pub(super) fn end_upcall(&self, upcall: ReaderWord) -> Option<ReaderWord> {
         let end = |now| ReaderWord::from_bits(now).end_upcall(upcall).map(ReaderWord::bits);
-        self.turn.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end).ok().map(ReaderWord::from_bits)
+        self.bits.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end).ok().map(ReaderWord::from_bits)
     }
 
     /// Whether the upcall that keeps the reading thread is a one-way's.
@@ -129,8 +129,8 @@ impl ReaderRole {
         self.is_takeover_due.store(false, Ordering::Release);
     }
 
-    /// Counts the thread of the upcall of `turn` as a blocked one of the pool, once.
-    pub(super) fn record_blocked(&self, pool: &Pool, turn: u64) {
+    /// Counts the thread of `upcall` as a blocked one of the pool, once.
+    pub(super) fn record_blocked(&self, pool: &Pool, upcall: ReaderWord) {
         if self.is_counted_blocked.load(Ordering::SeqCst) {
             return;
         }
@@ -138,7 +138,7 @@ impl ReaderRole {
         pool.record_blocked();
         if self.is_counted_blocked.swap(true, Ordering::SeqCst) {
             pool.record_unblocked();
-        } else if self.word().without_closing() != ReaderWord::from_bits(turn).without_closing() {
+        } else if self.word().without_closing() != upcall.without_closing() {
             // The upcall has ended meanwhile, and may have checked the flag too early.
             self.record_unblocked(pool);
         }

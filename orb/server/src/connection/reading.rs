@@ -16,20 +16,13 @@ use std::{
     time::Duration,
 };
 
-use spandrel_connection::{CancelledRequests, ReaderWord, Turn};
+use spandrel_connection::{CancelledRequests, HandOverLoad, ReaderWord, Turn, UpcallNumber};
 use spandrel_orb::CancelReason;
 use spandrel_sync::{Arc, time::Instant};
 use spandrel_transport::{Deadline, ReadError, Transport};
 
 use super::{ServerConnection, closing::CloseOnDrop, reader_role::NextRead, registration::ReactorRegistration};
-use crate::{monitor::LongUpcallAction, nesting};
-
-/// The age of an upcall at which another thread reads on, where the replies of all running requests may
-/// exceed a memory limit.
-const LONG_DELAY: Duration = Duration::from_millis(100);
-/// The greatest such age, in milliseconds, while a client has not taken as many replies as it has requests
-/// running.
-const SLOW_START: u32 = 64;
+use crate::{monitor::LongUpcallAction, nesting, resources::ServerResources};
 
 /// How long a thread that took over from the reactor waits for a further request before it checks whether it
 /// is still needed. The time doubles while it is, so that thousands of such threads do not keep a processor
@@ -93,13 +86,13 @@ impl ServerConnection {
     /// Runs an upcall, unless the connection accepts no further request. `answer` gets the number of its
     /// step.
     #[inline]
-    pub(super) fn begin_upcall(&self, is_one_way: bool, answer: impl FnOnce(u64)) -> NextRead {
+    pub(super) fn begin_upcall(&self, is_one_way: bool, answer: impl FnOnce(UpcallNumber)) -> NextRead {
         let upcall = self.reader_role.begin_upcall(is_one_way);
         if upcall.is_closing() {
             return self.refuse();
         }
         self.resources.upcall_monitor.record_upcall();
-        let answered = catch_unwind(AssertUnwindSafe(|| answer(upcall.count())));
+        let answered = catch_unwind(AssertUnwindSafe(|| answer(upcall.number())));
         self.exit_forked_copy();
         if answered.is_err() {
             self.end_pipeline();
@@ -161,7 +154,7 @@ impl ServerConnection {
 
     /// Handles a long upcall in a pool of fixed size whose threads are all in use: no other thread can read on
     /// for now, but the servant may have taken a cancellation token.
-    pub(super) fn listen_in_full_pool(&self, turn: u64, has_input: bool) -> LongUpcallAction {
+    pub(super) fn listen_in_full_pool(&self, upcall: ReaderWord, has_input: bool) -> LongUpcallAction {
         let may_read_on = self.may_hand_over();
         let awaits_cancellation = self.pending.awaits_cancellation();
         if !awaits_cancellation && !may_read_on {
@@ -169,11 +162,11 @@ impl ServerConnection {
         }
         if !has_input && self.can_await_input() {
             // The handle does not show what is in memory.
-            let may_find_more = awaits_cancellation && self.look_for_cancel_requests(turn, None);
+            let may_find_more = awaits_cancellation && self.look_for_cancel_requests(upcall, None);
             let awaits_input = may_find_more || may_read_on;
             return if awaits_input { LongUpcallAction::AwaitsInput } else { LongUpcallAction::Settled };
         }
-        self.listen(turn);
+        self.listen(upcall);
         LongUpcallAction::Listened
     }
 
@@ -188,44 +181,32 @@ impl ServerConnection {
         self.dispatch_queue.is_none() && (!self.reader_role.word().is_registered() || self.resources.pool.can_read_on())
     }
 
-    /// The age of an upcall at which another thread reads on. Normally zero: as soon as the monitor finds the
-    /// upcall.
-    ///
-    /// A client that has not yet shown that it takes replies gets further threads more and more slowly. The
-    /// first reply that it does not take ends this.
-    ///
-    /// The age is [`LONG_DELAY`] where the replies of all threads could exceed half of a memory limit. The
-    /// estimate is that none is taken, and that each is as long as the longest recent one. Half, because each
-    /// reply exists twice for a moment: as the servant's result and as the copy that is kept.
-    pub(super) fn hand_over_delay(&self, turn: u64) -> Duration {
-        let resources = &self.resources;
-        let running = self.reader_role.handed_over() + 1;
-        let begun = ReaderWord::from_bits(turn).count().div_ceil(2);
-        let has_answered = begun.saturating_sub(u64::from(running)) >= u64::from(running);
-        let longest = resources.budget.longest_reply();
-        let of_connection = longest.saturating_mul(running as usize + 1);
-        let of_all = longest.saturating_mul(resources.threads.count()).saturating_add(resources.budget.used());
-        match () {
-            () if cfg!(shuttle) => Duration::ZERO,
-            () if of_connection > resources.settings.max_connection_memory / 2 => LONG_DELAY,
-            () if longest > 0 && of_all > resources.settings.max_server_memory / 2 => LONG_DELAY,
-            () if has_answered => Duration::ZERO,
-            () => Duration::from_millis(running.saturating_mul(running).saturating_mul(2).min(SLOW_START).into()),
-        }
+    /// The age of an upcall at which another thread reads on, by the rule of [`HandOverLoad`].
+    pub(super) fn hand_over_delay(&self, upcall: ReaderWord) -> Duration {
+        let ServerResources { settings, budget, threads, hand_over, .. } = &*self.resources;
+        let load = HandOverLoad {
+            running: self.reader_role.handed_over() + 1,
+            begun: upcall.number().requests_since(UpcallNumber::NONE),
+            longest_reply: budget.longest_reply(),
+            connection_limit: settings.max_connection_memory,
+            threads: threads.count(),
+            used: budget.used(),
+            server_limit: settings.max_server_memory,
+        };
+        load.delay(hand_over)
     }
 
-    /// Has another thread take the reader role from the upcall of `turn`, if that still runs: a new one, or another
+    /// Has another thread take the reader role from `upcall`, if that still runs: a new one, or another
     /// one of a reactor with a fixed number of threads. Returns whether that was begun.
-    pub(super) fn hand_over_reading(&self, turn: u64) -> bool {
+    pub(super) fn hand_over_reading(&self, upcall: ReaderWord) -> bool {
         let running = self.reader_role.handed_over() + 1;
         // A closing connection reads no requests, but a bidirectional one reads replies. Nothing is read from
         // a client that does not take its replies.
-        let is_ending = ReaderWord::from_bits(turn).is_closing() && !self.is_bidirectional();
+        let is_ending = upcall.is_closing() && !self.is_bidirectional();
         if is_ending || self.is_blocked() || running >= self.resources.settings.max_in_flight {
-            self.listen(turn);
+            self.listen(upcall);
             return false;
         }
-        let upcall = ReaderWord::from_bits(turn);
         if upcall.is_registered() && self.resources.pool.is_fixed() {
             return self.release_to_reactor(upcall);
         }
@@ -233,7 +214,7 @@ impl ServerConnection {
             return false;
         }
         let connection = self.shared();
-        let started = self.resources.threads.spawn("spandrel-reader", move || connection.take_over(turn));
+        let started = self.resources.threads.spawn("spandrel-reader", move || connection.take_over(upcall));
         if let Err(error) = &started {
             // The monitor tries again at its next look. Until then, the requests behind the long upcall wait.
             self.reader_role.takeover_tried();
@@ -276,11 +257,10 @@ impl ServerConnection {
         is_released
     }
 
-    /// Takes the reader role from the upcall of `turn` and reads on, unless the upcall has ended.
-    pub(crate) fn take_over(self: &Arc<Self>, turn: u64) {
+    /// Takes the reader role from `upcall` and reads on, unless it has ended.
+    pub(crate) fn take_over(self: &Arc<Self>, upcall: ReaderWord) {
         // Counted before the change, so that the connection does not look idle in between.
         self.reader_role.count_handed_over();
-        let upcall = ReaderWord::from_bits(turn);
         let taken = self.reader_role.change_word(|now| now.take_over(upcall));
         self.reader_role.takeover_tried();
         if taken.is_ok() {
@@ -296,20 +276,19 @@ impl ServerConnection {
         }
     }
 
-    /// Looks for CancelRequests and for the end of the client, while the long upcall of `turn` keeps the
-    /// reader role.
-    pub(crate) fn listen(&self, turn: u64) {
+    /// Looks for CancelRequests and for the end of the client, while this long upcall keeps the reader role.
+    pub(crate) fn listen(&self, upcall: ReaderWord) {
         if self.pending.awaits_cancellation() {
-            self.look_for_cancel_requests(turn, Some(self.link.transport()));
+            self.look_for_cancel_requests(upcall, Some(self.link.transport()));
         }
     }
 
     /// Handles the CancelRequests, and the end of the client, that have arrived on `transport`, or only those in
-    /// memory. Returns whether more may be found before the upcall of `turn` ends.
-    fn look_for_cancel_requests(&self, turn: u64, transport: Option<&dyn Transport>) -> bool {
+    /// memory. Returns whether more may be found before `upcall` ends.
+    fn look_for_cancel_requests(&self, upcall: ReaderWord, transport: Option<&dyn Transport>) -> bool {
         let Some(mut reader) = self.reader.try_lock() else { return true };
         // Checked with the reader locked: a thread that reads on waits for the lock.
-        if self.reader_role.word().count() != ReaderWord::from_bits(turn).count() {
+        if self.reader_role.word().number() != upcall.number() {
             return true;
         }
         while let Some(message) = reader.look_ahead(transport) {
@@ -408,7 +387,7 @@ impl ServerConnection {
                 Ok(Some(message)) => {
                     // The number of the upcall that may follow: no other thread reads, and so none takes a
                     // step.
-                    let _inside = nesting::enter(|| self.shared(), self.reader_role.word().bits() + 1);
+                    let _inside = nesting::enter(|| self.shared(), self.reader_role.word().begin_upcall());
                     if self.handle(&message)? == NextRead::ByOther {
                         return Ok(NextRead::ByOther);
                     }

@@ -36,7 +36,7 @@ impl ServerConnection {
     /// Holds the reply to a deferred request while others are unanswered. False if it must be sent at once.
     #[cold]
     pub(super) fn hold_for_others(&self, answer: &Encoder<'_>) -> bool {
-        if !self.is_polled_here() || !held_replies::record_for_task(&self.weak_self) {
+        if !PollScope::is_inside_of(self.orb.instance()) || !held_replies::record_for_task(&self.weak_self) {
             return false;
         }
         let begin = || self.pipeline.begin_schedule();
@@ -48,16 +48,6 @@ impl ServerConnection {
             self.schedule_uncork();
         }
         true
-    }
-
-    /// Whether this thread polls a request of the ORB.
-    fn is_polled_here(&self) -> bool {
-        // Models answer deferred requests in threads of their own.
-        if cfg!(shuttle) {
-            self.resources.settings.spawner.is_some()
-        } else {
-            PollScope::is_inside_of(self.orb.instance())
-        }
     }
 
     /// Writes the replies that were held for the task, unless the thread that reads holds them meanwhile.

@@ -1,6 +1,7 @@
 //! Models of servants that wait for their cancellation: none waits for ever, whichever thread reads
 //! meanwhile.
 
+use spandrel_connection::ReaderWord;
 use spandrel_orb::{
     CancelReason, Orb,
     models::{check, messages, one_in},
@@ -15,12 +16,12 @@ use crate::monitor::MonitoredConnection;
 pub(super) const CANCELLABLE: u32 = 4;
 
 impl Stage {
-    /// Waits until the servant runs. Returns the bits of the reader word during its upcall.
-    fn await_upcall(&self) -> u64 {
+    /// Waits until the servant runs. Returns the reader word during its upcall.
+    fn await_upcall(&self) -> ReaderWord {
         let mut entries = self.diary.entries.lock();
         self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);
-        self.connection.turn()
+        self.connection.reader_word()
     }
 
     /// Acts as the monitor where no thread may take over reading: listens until the servant is cancelled.
@@ -28,9 +29,9 @@ impl Stage {
         let (connection, diary) = (Arc::clone(&self.connection), Arc::clone(&self.diary));
         thread::spawn(move || {
             while diary.entries.lock().cancelled.is_empty() {
-                let turn = connection.turn();
-                if turn % 2 == 1 {
-                    connection.listen(turn);
+                let word = connection.reader_word();
+                if word.is_in_upcall() {
+                    connection.listen(word);
                 }
                 thread::yield_now();
             }
@@ -52,12 +53,12 @@ fn the_thread_that_takes_over_reading_handles_cancel_request() {
             messages.push(messages::cancel(CANCELLABLE));
         }
         let threads = [stage.serve(), stage.ask(messages)];
-        let turn = stage.await_upcall();
+        let word = stage.await_upcall();
         if is_lost {
             stage.client.close();
         }
         // A cancelled request is answered nevertheless, if the connection is open.
-        stage.connection.overdue(&lasting(turn, false));
+        stage.connection.overdue(&lasting(word, false));
         if !is_lost {
             assert_eq!(stage.receive(1).replies, [CANCELLABLE]);
             stage.client.close();

@@ -2,6 +2,7 @@
 
 use spandrel_orb::{
     Orb,
+    internal::PollScope,
     models::{check, messages, one_in},
 };
 use spandrel_sync::{Arc, thread, time::Deadline};
@@ -17,7 +18,10 @@ impl Stage {
     /// Answers deferred requests, in any order, until [`stop_answering`](Self::stop_answering) is called.
     fn answer_deferred(&self) -> thread::JoinHandle<()> {
         let diary = Arc::clone(&self.diary);
+        let orb = self.connection.orb().instance();
         thread::spawn(move || {
+            // As in a thread of an executor, whose replies are held for the others.
+            let _scope = PollScope::enter(orb, None);
             loop {
                 let mut entries = diary.entries.lock();
                 diary.changed.wait_while(&mut entries, |entries| entries.deferred.is_empty() && !entries.is_enough);

@@ -11,9 +11,9 @@ impl Stage {
     fn close_idle(&self) -> thread::JoinHandle<bool> {
         let connection = Arc::clone(&self.connection);
         thread::spawn(move || {
-            let turn = connection.turn();
+            let word = connection.reader_word();
             thread::yield_now();
-            connection.close_idle(turn, Event::ServerClosedIdle)
+            connection.close_idle(word, Event::ServerClosedIdle)
         })
     }
 

@@ -95,7 +95,7 @@ fn a_long_one_way_does_not_block_later_requests_for_ever() {
         let mut entries = stage.diary.entries.lock();
         stage.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);
-        stage.connection.overdue(&lasting(stage.connection.turn(), false));
+        stage.connection.overdue(&lasting(stage.connection.reader_word(), false));
         assert_eq!(stage.receive(1).replies, [RELEASE]);
         stage.client.close_writer();
         queued.end([asking]);

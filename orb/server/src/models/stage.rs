@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use spandrel_connection::MonitorTimes;
+use spandrel_connection::{HandOverTimes, MonitorTimes, ReaderWord};
 use spandrel_giop::{LocateReplyHeader, MessageType, ReplyHeader, ReplyStatus, SystemException};
 use spandrel_ipc::Pollable;
 use spandrel_orb::{
@@ -303,7 +303,8 @@ impl Stage {
             ..ServerSettings::default()
         };
         let threads = Arc::new(ServerThreads::new(settings.thread_limit()));
-        let resources = Arc::new(ServerResources::new(settings, adapter, threads, Arc::default(), service.queue()));
+        let resources = ServerResources::new(settings, adapter, threads, Arc::default(), service.queue());
+        let resources = Arc::new(ServerResources { hand_over: HandOverTimes::NONE, ..resources });
         let look = Duration::from_millis(1);
         // More looks would only make models longer.
         let times = MonitorTimes { shortest: look, longest: look, idle: look * 2, one_way: look * 3 };
@@ -330,9 +331,9 @@ impl Stage {
         let connection = Arc::clone(&self.connection);
         thread::spawn(move || {
             for _ in 0..times {
-                let turn = connection.turn();
-                if turn % 2 == 1 {
-                    connection.overdue(&lasting(turn, one_in(4)));
+                let word = connection.reader_word();
+                if word.is_in_upcall() {
+                    connection.overdue(&lasting(word, one_in(4)));
                 }
             }
         })
@@ -343,7 +344,7 @@ impl Stage {
         let mut entries = self.diary.entries.lock();
         self.diary.changed.wait_while(&mut entries, |entries| entries.running == 0);
         drop(entries);
-        self.connection.overdue(&lasting(self.connection.turn(), false));
+        self.connection.overdue(&lasting(self.connection.reader_word(), false));
         self.diary.release();
     }
 
@@ -410,8 +411,8 @@ impl Stage {
 }
 
 /// A long upcall while there is input.
-pub(super) fn lasting(turn: u64, keeps_reading: bool) -> LongUpcall {
-    LongUpcall { turn, age: NEVER, keeps_reading, has_input: true }
+pub(super) fn lasting(word: ReaderWord, keeps_reading: bool) -> LongUpcall {
+    LongUpcall { word, age: NEVER, keeps_reading, has_input: true }
 }
 
 pub(super) fn encoded(requests: &[FakeRequest]) -> Vec<Vec<u8>> {

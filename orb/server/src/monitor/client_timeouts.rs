@@ -1,13 +1,14 @@
 //! The monitor's sweeps: they close idle connections, and cut off clients that never finish a message or
 //! never take their replies, or do not close their side after CloseConnection.
 //!
-//! Serving a request records nothing for a sweep. The `turn` of a connection shows whether it is in use. The
+//! Serving a request records nothing for a sweep. The reader word of a connection shows whether it is in use. The
 //! [progress](spandrel_transport::ReceiveBudget::progress) of its reader shows a message that stays half
 //! read; it changes only where messages arrive in pieces. The monitor remembers each value and the time when
 //! it found it. So a time limit is exact to a quarter.
 
 use std::time::Duration;
 
+use spandrel_connection::ReaderWord;
 use spandrel_orb::internal::ClientTimeouts;
 use spandrel_sync::time::Instant;
 
@@ -22,8 +23,8 @@ const ALL_REPLIES_FACTOR: u32 = 20;
 /// The state of a connection at the last sweep, which distinguishes an idle connection from one in use.
 #[derive(Debug)]
 pub(crate) struct IdleHistory {
-    turn: u64,
-    /// The time since which `turn` has not changed and no request was running.
+    word: ReaderWord,
+    /// The time since which `word` has not changed and no request was running.
     quiet_since: Instant,
     progress: u64,
     /// The time since which `progress` has not changed.
@@ -65,7 +66,7 @@ impl WaitingReplies {
 impl IdleHistory {
     pub(crate) fn new(now: Instant) -> Self {
         let replies = WaitingReplies::new(now);
-        Self { turn: 0, quiet_since: now, progress: 0, stuck_since: now, replies }
+        Self { word: ReaderWord::of_own_thread(), quiet_since: now, progress: 0, stuck_since: now, replies }
     }
 
     /// Compares the connection with its state at the last sweep.
@@ -75,9 +76,9 @@ impl IdleHistory {
         client_timeouts: ClientTimeouts,
         now: Instant,
     ) -> Option<IdleVerdict> {
-        let (turn, progress) = (connection.turn(), connection.read_progress());
-        if turn != self.turn || !connection.has_no_requests() {
-            (self.turn, self.quiet_since) = (turn, now);
+        let (word, progress) = (connection.reader_word(), connection.read_progress());
+        if word != self.word || !connection.has_no_requests() {
+            (self.word, self.quiet_since) = (word, now);
         }
         if progress != self.progress || progress % 2 == 0 {
             (self.progress, self.stuck_since) = (progress, now);
@@ -97,6 +98,6 @@ impl IdleHistory {
             return (quiet >= CLOSE_GRACE).then_some(IdleVerdict::Overstayed);
         }
         let is_idle = progress % 2 == 0 && client_timeouts.idle.is_some_and(|limit| quiet >= limit);
-        is_idle.then_some(IdleVerdict::Idle(turn))
+        is_idle.then_some(IdleVerdict::Idle(word))
     }
 }

@@ -6,16 +6,11 @@ use spandrel_connection::ReaderWord;
 use spandrel_ipc::Pollable;
 use spandrel_orb::internal::ClientTimeouts;
 
-/// The bits of a reader word without the mark of a closing connection.
-pub(crate) fn open_turn(turn: u64) -> u64 {
-    ReaderWord::from_bits(turn).without_closing().bits()
-}
-
 /// A long upcall, as the monitor found it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LongUpcall {
-    /// The bits of the reader word during the upcall.
-    pub(crate) turn: u64,
+    /// The reader word during the upcall.
+    pub(crate) word: ReaderWord,
     /// The time for which the upcall is known to run.
     pub(crate) age: Duration,
     /// Whether the upcall may keep the reader role nevertheless.
@@ -42,8 +37,8 @@ pub(crate) enum LongUpcallAction {
 /// The consequence of a sweep for a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum IdleVerdict {
-    /// The connection is idle. It is closed in order if this is still its turn.
-    Idle(u64),
+    /// The connection is idle. It is closed in order if this is still its reader word.
+    Idle(ReaderWord),
     /// The client does not finish a message. The connection is cut off.
     Unfinished,
     /// The client received CloseConnection and has not closed its side. The connection is cut off.
@@ -56,8 +51,8 @@ pub(crate) enum IdleVerdict {
 
 /// An accepted connection.
 pub(crate) trait MonitoredConnection: Send + Sync + fmt::Debug {
-    /// The bits of the reader word; odd while an upcall keeps the reading thread.
-    fn turn(&self) -> u64;
+    /// The reader word, which shows whether an upcall keeps the reading thread.
+    fn reader_word(&self) -> ReaderWord;
 
     /// Whether replies wait for a task of an executor, which may be blocked.
     fn holds_for_task(&self) -> bool {

@@ -10,7 +10,7 @@ use spandrel_transport::MemoryBudget;
 
 use super::{
     client_timeouts::{IdleHistory, WaitingReplies},
-    monitored::{LongUpcall, MonitoredConnection, MonitoredReplies, open_turn},
+    monitored::{LongUpcall, MonitoredConnection, MonitoredReplies},
 };
 use crate::reactor_pool::Pool;
 
@@ -46,11 +46,11 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Monitored {
     pub(super) connection: Weak<dyn MonitoredConnection>,
-    /// The connection's turn at the last look.
-    pub(super) turn: u64,
-    /// The time of the first look that found this turn.
+    /// The reader word at the last look, without the mark of a closing connection.
+    pub(super) word: ReaderWord,
+    /// The time of the first look that found this word.
     pub(super) since: Instant,
-    /// The number of further looks that found this turn.
+    /// The number of further looks that found this word.
     pub(super) looks: u32,
     /// Whether the upcall keeps input from being read.
     pub(super) has_input: bool,
@@ -109,7 +109,7 @@ impl Monitored {
     pub(super) fn new(connection: Weak<dyn MonitoredConnection>, now: Instant) -> Self {
         Self {
             connection,
-            turn: 0,
+            word: ReaderWord::of_own_thread(),
             since: now,
             looks: 0,
             has_input: false,
@@ -122,20 +122,19 @@ impl Monitored {
     /// Looks at the connection. Returns its upcall if that is long, and `None` if the connection is gone.
     fn look(&mut self, now: Instant, times: &MonitorTimes, seen: &mut LookHistory) -> Option<Option<MonitoredUpcall>> {
         let connection = self.connection.upgrade()?;
-        let turn = connection.turn();
-        let in_upcall = turn % 2 == 1;
-        if open_turn(turn) == self.turn {
+        let word = connection.reader_word();
+        let in_upcall = word.is_in_upcall();
+        if word.without_closing() == self.word {
             self.looks += 1;
             // Also with a registration. It may be left from an earlier upcall, and shows no input in memory.
             if in_upcall && connection.has_input_in_memory() {
                 self.record_input(now);
             }
-            return Some(in_upcall.then(|| self.lasting(connection, turn, now, times)));
+            return Some(in_upcall.then(|| self.lasting(connection, word, now, times)));
         }
-        let steps = ReaderWord::from_bits(turn).count().saturating_sub(ReaderWord::from_bits(self.turn).count());
         seen.busyness.connections += 1;
-        seen.busyness.calls += steps.div_ceil(2);
-        (self.turn, self.since, self.looks, self.has_input) = (open_turn(turn), now, 0, false);
+        seen.busyness.calls += word.number().requests_since(self.word.number());
+        (self.word, self.since, self.looks, self.has_input) = (word.without_closing(), now, 0, false);
         let pipelined = self.pipelined.is_some_and(|last| now - last < PIPELINED_TIME);
         seen.note(if pipelined { LookFinding::Waiting } else { LookFinding::Nothing });
         if in_upcall && connection.has_input_in_memory() {
@@ -155,13 +154,13 @@ impl Monitored {
     fn lasting(
         &self,
         connection: Arc<dyn MonitoredConnection>,
-        turn: u64,
+        word: ReaderWord,
         now: Instant,
         times: &MonitorTimes,
     ) -> MonitoredUpcall {
         let age = now - self.since;
         let keeps_reading = times.one_way_keeps_reading(age) && connection.is_one_way();
-        let lasting = LongUpcall { turn, age, keeps_reading, has_input: self.has_input };
+        let lasting = LongUpcall { word, age, keeps_reading, has_input: self.has_input };
         MonitoredUpcall { connection, lasting, is_registered: self.registration.is_some() }
     }
 }
@@ -212,9 +211,11 @@ impl State {
         !self.callbacks_to_look_at().is_empty()
             || self.monitored.values().any(|monitored| {
                 let Some(connection) = monitored.connection.upgrade() else { return false };
-                let turn = connection.turn();
+                let word = connection.reader_word();
                 let is_waited_for = || monitored.registration.is_some() || !connection.awaits_cancellation();
-                open_turn(turn) != monitored.turn || turn % 2 == 1 && !is_waited_for() || connection.holds_for_task()
+                word.without_closing() != monitored.word
+                    || word.is_in_upcall() && !is_waited_for()
+                    || connection.holds_for_task()
             })
     }
 
@@ -228,11 +229,11 @@ impl State {
         let monitored = self.monitored.get_mut(&index)?;
         monitored.registration.take_if(|known| *known == registration)?;
         let connection = monitored.connection.upgrade()?;
-        let turn = connection.turn();
-        if open_turn(turn) != monitored.turn || turn % 2 == 0 {
+        let word = connection.reader_word();
+        if word.without_closing() != monitored.word || !word.is_in_upcall() {
             return None;
         }
         monitored.record_input(now);
-        Some((monitored.looks > 0).then(|| monitored.lasting(connection, turn, now, &self.times)))
+        Some((monitored.looks > 0).then(|| monitored.lasting(connection, word, now, &self.times)))
     }
 }

@@ -4,7 +4,7 @@
 use std::{fmt, io};
 
 use spandrel_cdr::{Decoder, Encoder, GiopVersion, Wire};
-pub(crate) use spandrel_connection::RequestKey;
+pub(crate) use spandrel_connection::{RequestKey, UpcallNumber};
 use spandrel_giop::{Message, SystemException};
 use spandrel_orb::{
     Orb, Spawn,
@@ -114,9 +114,9 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
         self.cancellation_source(request_key, deadline)
     }
 
-    /// The reply to the running request of this turn is about to be sent: the end of the connection cancels it no
+    /// The reply to the request of this running upcall is about to be sent: the end of the connection cancels it no
     /// longer.
-    fn mark_replying(&self, _turn: u64) {}
+    fn mark_replying(&self, _upcall: UpcallNumber) {}
 
     /// Adds a deferred request. Returns the key for [its end](Self::leave_deferred).
     ///
@@ -215,8 +215,8 @@ impl RequestOrigin for NotifyingOrigin<'_> {
         self.origin.cancellation_source(request_key, deadline)
     }
 
-    fn mark_replying(&self, turn: u64) {
-        self.origin.mark_replying(turn);
+    fn mark_replying(&self, upcall: UpcallNumber) {
+        self.origin.mark_replying(upcall);
     }
 
     fn enter_deferred(

@@ -29,7 +29,7 @@ use spandrel_transport::{DecodedMemory, ReceiveBudget};
 
 use super::{
     marshaled_reply::{MarshaledReply, ReplySlot},
-    origin::{AnswerKind, RequestKey, RequestOrigin},
+    origin::{AnswerKind, RequestKey, RequestOrigin, UpcallNumber},
 };
 
 /// A request's record for its interceptors.
@@ -70,7 +70,7 @@ pub(crate) struct ReceivedRequest<'m> {
     /// The contents of its service contexts, if it has any.
     pub(crate) request_context: Option<&'m RequestContext>,
     /// The number of its upcall among those of its origin.
-    turn: u64,
+    upcall: UpcallNumber,
     /// Its entry among the deferred requests of its origin, if it was deferred.
     pub(crate) deferred_slot: Option<&'m Arc<DeferredSlot>>,
     /// Whether it was answered or deferred. If so, a failure of the servant sends no reply.
@@ -88,7 +88,7 @@ impl<'m> ReceivedRequest<'m> {
             message,
             header,
             request_context: None,
-            turn: 0,
+            upcall: UpcallNumber::NONE,
             deferred_slot: None,
             is_answered,
             ends_early: false,
@@ -101,8 +101,8 @@ impl<'m> ReceivedRequest<'m> {
     }
 
     #[inline]
-    pub(crate) fn with_turn(self, turn: u64) -> Self {
-        Self { turn, ..self }
+    pub(crate) fn with_upcall_number(self, upcall: UpcallNumber) -> Self {
+        Self { upcall, ..self }
     }
 
     pub(crate) fn with_deferred_slot(self, deferred_slot: &'m Arc<DeferredSlot>) -> Self {
@@ -145,7 +145,7 @@ impl<'m> ReceivedRequest<'m> {
                 }
                 may_wait = self.origin.uncharge_deferred(deferred_slot.key);
             }
-            None if is_awaited => self.origin.mark_replying(self.turn),
+            None if is_awaited => self.origin.mark_replying(self.upcall),
             None => {}
         }
         // From now on the answer is charged, and the request with it if both are kept.
@@ -176,7 +176,7 @@ impl<'m> ReceivedRequest<'m> {
 
     /// The key of the request among those of its origin.
     pub(crate) fn request_key(&self, is_one_way: bool) -> RequestKey {
-        RequestKey { request_id: self.header.request_id, is_one_way, turn: self.turn }
+        RequestKey { request_id: self.header.request_id, is_one_way, upcall: self.upcall }
     }
 
     /// Enters the running request among the deferred ones of its origin.
