@@ -303,8 +303,9 @@ impl Stage {
             ..ServerSettings::default()
         };
         let threads = Arc::new(ServerThreads::new(settings.thread_limit()));
-        let resources = ServerResources::new(settings, adapter, threads, Arc::default(), service.queue());
-        let resources = Arc::new(ServerResources { hand_over: HandOverTimes::NONE, ..resources });
+        let mut resources = ServerResources::new(settings, adapter, threads, Arc::default(), service.queue());
+        resources.hand_over = HandOverTimes::NONE;
+        let resources = Arc::new(resources);
         let look = Duration::from_millis(1);
         // More looks would only make models longer.
         let times = MonitorTimes { shortest: look, longest: look, idle: look * 2, one_way: look * 3 };
