@@ -9,11 +9,17 @@ use std::{
 };
 
 use spandrel::{
-    CompletionStatus, OrbBuilder, SystemExceptionKind,
+    CompletionStatus, Orb, OrbBuilder, Poa, SystemExceptionKind,
+    diagnostics::statistics::Event,
     interception::{ClientRequestInfo, ClientRequestInterceptor, Interceptor, Interruption},
-    policy::{RequestEndTimePolicy, SetOverrideType},
+    options::WaitStrategy,
+    policy::{Policy, RequestEndTimePolicy, SetOverrideType, SyncScopePolicy},
 };
-use spandrel_orb_tests::{Server, probe::Target, support::kind_and_completion};
+use spandrel_orb_tests::{
+    Server,
+    probe::Target,
+    support::{block_on, kind_and_completion},
+};
 
 const LOCATION: &str = "corbaloc:iiop:127.0.0.1:1/key";
 
@@ -64,4 +70,57 @@ fn a_client_interceptor_is_plugged_in_by_its_registration() {
     let target = server.client_with(builder);
     target.ping().unwrap();
     assert_eq!((target.add(1, 2).unwrap(), sent.load(Ordering::Relaxed)), (3, 2));
+}
+
+/// Uses every optional part of an ORB that has them all, and gives this ORB policies that let no call begin.
+fn use_all_parts(server: &Server, sent: &Arc<AtomicUsize>) -> Orb {
+    let builder = Orb::builder().metrics(true).wait_strategy(WaitStrategy::OnWaker);
+    let orb = builder.client_request_interceptor(Counting(Arc::clone(sent))).unwrap().build().unwrap();
+    Poa::root(&orb).unwrap();
+    assert!(orb.string_to_object(LOCATION).is_ok());
+    let object = orb.string_to_object(&server.ior()).unwrap();
+    let target = Target::narrow(&object).unwrap();
+    block_on(target.ping_async()).unwrap();
+    let policies = orb.policy_manager();
+    policies.set_policy_overrides(&[SyncScopePolicy::None.into()], SetOverrideType::AddOverride).unwrap();
+    for _ in 0..50 {
+        target.note(&[7; 100]).unwrap();
+    }
+    assert_eq!(target.count().unwrap(), 50);
+    assert!(orb.statistics().count(Event::OneWayBatched) > 0);
+    let passed = RequestEndTimePolicy(SystemTime::now() - Duration::from_secs(1));
+    policies.set_policy_overrides(&[passed.into()], SetOverrideType::AddOverride).unwrap();
+    assert_eq!(target.ping().unwrap_err().kind(), SystemExceptionKind::Timeout);
+    assert!(sent.load(Ordering::Relaxed) > 0 && orb.render_metrics().contains("spandrel_call_seconds_count"));
+    orb
+}
+
+#[test]
+fn no_part_or_policy_of_an_orb_changes_the_calls_of_a_bare_one() {
+    let (server, sent) = (Server::start(), Arc::new(AtomicUsize::new(0)));
+    let bare = || {
+        let orb = OrbBuilder::bare().build().unwrap();
+        let target = Target::narrow(&orb.string_to_object(&server.ior()).unwrap()).unwrap();
+        (orb, target)
+    };
+    let earlier = bare();
+    earlier.1.ping().unwrap();
+    let full = use_all_parts(&server, &sent);
+    let end_time_type = Policy::from(RequestEndTimePolicy(SystemTime::now())).policy_type();
+    assert!(full.string_to_object(&server.ior()).unwrap().client_policy(end_time_type).is_some());
+    let sent_by_full = sent.load(Ordering::Relaxed);
+    let noted = server.client().count().unwrap();
+    // Also an ORB that was created before the parts of the other one.
+    for (round, (orb, target)) in (1..).zip([earlier, bare()]) {
+        for _ in 0..10 {
+            target.note(&[7; 100]).unwrap();
+        }
+        assert_eq!((target.add(1, 2).unwrap(), target.count().unwrap()), (3, noted + 10 * round));
+        let refused = orb.string_to_object(LOCATION).unwrap_err();
+        assert_eq!(refused.kind(), SystemExceptionKind::BadParam, "{refused}");
+        assert!(target.as_object().client_policy(end_time_type).is_none());
+        assert_eq!(orb.statistics().count(Event::OneWayBatched), 0);
+        assert!(!orb.render_metrics().contains("spandrel_call_seconds_count"));
+    }
+    assert_eq!(sent.load(Ordering::Relaxed), sent_by_full, "no call of another ORB is intercepted");
 }
