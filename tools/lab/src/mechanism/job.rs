@@ -43,6 +43,8 @@ pub enum MechanismName {
     OrbUds,
     /// The same as `orb`, in shared memory.
     OrbShm,
+    /// The same as `orb`, with one-ways as datagrams, some of which may be lost.
+    OrbDatagrams,
     /// omniORB over TCP, through its stubs and skeletons.
     OmniOrb,
     /// The ORB with the first rung of the marshaling ladder in place of stub and skeleton.
@@ -71,7 +73,7 @@ pub enum MechanismName {
 
 impl MechanismName {
     /// All of them, the base of the ratios first.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::C,
         Self::Ipc,
         Self::CUnix,
@@ -89,6 +91,7 @@ impl MechanismName {
         Self::OrbQueue,
         Self::OrbUds,
         Self::OrbShm,
+        Self::OrbDatagrams,
         Self::OmniOrb,
         Self::RungOriginal,
         Self::RungSimpleInlining,
@@ -124,6 +127,7 @@ impl MechanismName {
             Self::OrbQueue => "orb-queue",
             Self::OrbUds => "orb-uds",
             Self::OrbShm => "orb-shm",
+            Self::OrbDatagrams => "orb-datagrams",
             Self::OmniOrb => "omniorb",
             Self::RungOriginal => "rung-original",
             Self::RungSimpleInlining => "rung-simple-inlining",
@@ -160,6 +164,7 @@ impl MechanismName {
             Self::OrbQueue => "orb, with a server of one reading thread, a request queue and two workers",
             Self::OrbUds => "the ORB in the UNIX domain",
             Self::OrbShm => "the ORB in shared memory",
+            Self::OrbDatagrams => "the ORB, one-ways as datagrams, of which some may be lost; floods only",
             Self::OmniOrb => "omniORB over TCP: its stubs and skeletons; floods only",
             Self::RungOriginal => "the ORB, marshaling by the ladder's first rung on both sides; floods only",
             Self::RungSimpleInlining => "the same by the rung with primitives declared inline; floods only",
@@ -181,13 +186,19 @@ impl MechanismName {
         if named.contains(&Self::C) { Self::C } else { named.first().copied().unwrap_or(Self::C) }
     }
 
-    /// Whether it sends floods and makes no calls: programs of other projects, and rungs of the ladder.
+    /// Whether it sends floods and makes no calls: programs of other projects, rungs of the ladder, and datagrams.
     #[must_use]
     pub fn sends_floods_only(self) -> bool {
         let is_rung = matches!(self, Self::RungOriginal | Self::RungSimpleInlining | Self::RungInlined)
             || matches!(self, Self::RungPrecomputed | Self::RungSplitDecoding | Self::RungSplitEncoding);
         let is_omniorb = matches!(self, Self::OmniOrb | Self::OmniOrbOriginal | Self::OmniOrbOptimised);
-        is_rung || is_omniorb || matches!(self, Self::Ace | Self::Rpc | Self::RpcOpaque)
+        is_rung || is_omniorb || matches!(self, Self::Ace | Self::Rpc | Self::RpcOpaque) || self.may_lose()
+    }
+
+    /// Whether octets may be lost on the way; those that arrive are counted.
+    #[must_use]
+    pub fn may_lose(self) -> bool {
+        self == Self::OrbDatagrams
     }
 
     /// Whether it is measured only on request.
@@ -208,6 +219,7 @@ impl MechanismName {
     pub fn leaves_the_machine(self) -> bool {
         matches!(self, Self::C | Self::Ipc | Self::Tls | Self::OrbTls | Self::Ace | Self::Rpc | Self::RpcOpaque)
             || self.counts_octets()
+            || self.may_lose()
     }
 }
 
@@ -224,6 +236,8 @@ pub(super) enum Over {
     /// Connections over shared memory.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "measured on Linux only"))]
     Shm,
+    /// One-ways as datagrams, all else over TCP.
+    Datagrams,
 }
 
 /// Options of the data connection's sockets, the same at both ends and for every mechanism. `TCP_NODELAY` is

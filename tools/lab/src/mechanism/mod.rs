@@ -140,6 +140,9 @@ impl MechanismName {
             Self::Ipc => Ok(&Streams::<family::FamilyStream<spandrel_ipc::inet::Inet>>::NEW),
             Self::Orb => Ok(&orb::OrbMechanism::PLAIN),
             Self::OrbTls => Ok(const { &orb::OrbMechanism { over: Over::Tls, ..orb::OrbMechanism::PLAIN } }),
+            Self::OrbDatagrams => {
+                Ok(const { &orb::OrbMechanism { over: Over::Datagrams, ..orb::OrbMechanism::PLAIN } })
+            }
             Self::OrbBatched => Ok(const { &orb::OrbMechanism { is_batched: true, ..orb::OrbMechanism::PLAIN } }),
             Self::OrbReactor => Ok(const { &served(Concurrency::LeaderFollowers { threads: None }) }),
             Self::OrbReactive => Ok(const { &served(Concurrency::Reactive) }),

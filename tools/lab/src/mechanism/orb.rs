@@ -9,6 +9,7 @@ use std::hint::black_box;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use spandrel::policy::{SetOverrideType, SyncScopePolicy};
@@ -41,6 +42,14 @@ impl OrbMechanism {
     pub(in crate::mechanism) const PLAIN: Self = Self { concurrency: None, over: Over::Tcp, is_batched: false };
 }
 
+/// The longest datagram of UDP over IPv4.
+const MAX_DATAGRAM: usize = 65_507;
+/// The longest buffer of a flood by datagrams; the request around it has room beside it.
+const MAX_DATAGRAM_BUFFER: usize = 64_000;
+/// The time without arrivals after which the other datagrams are lost.
+const QUIET: Duration = Duration::from_millis(100);
+/// The time between two questions how much has arrived.
+const POLL: Duration = Duration::from_millis(1);
 /// The time limit for the receiver's ORB to finish running requests at shutdown.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
@@ -60,18 +69,23 @@ impl Mechanism for OrbMechanism {
             None => builder.listen(match self.over {
                 Over::Uds => Endpoint::of("uds", ""),
                 Over::Shm => Endpoint::of("shm", ""),
-                _ => Endpoint::new(host.to_string(), 0),
+                Over::Tcp | Over::Tls | Over::Datagrams => Endpoint::new(host.to_string(), 0),
             }),
             Some(tls::Identity { certificate, key }) => {
                 let ssliop = Ssliop::new(tls::provider()).identity(vec![certificate.clone()], key.clone_key());
                 builder.protocol(ssliop).listen(Endpoint::of("ssliop", Endpoint::new(host.to_string(), 0).address()))
             }
         };
+        let is_datagrams = self.over == Over::Datagrams;
+        if is_datagrams {
+            let address = Endpoint::new(host.to_string(), 0).address().to_owned();
+            builder = builder.listen(Endpoint::of("diop", address).with("max", MAX_DATAGRAM.to_string()));
+        }
         if let Some(concurrency) = self.concurrency {
             builder = builder.concurrency(concurrency);
         }
         let orb = builder.build().map_err(LabError::call("make the ORB"))?;
-        let received = Arc::new(Sink::default());
+        let received = Arc::new(Sink { is_concurrent: is_datagrams, ..Sink::default() });
         let activate = || {
             let poa = Poa::root(&orb)?;
             match job.work {
@@ -86,13 +100,21 @@ impl Mechanism for OrbMechanism {
     }
 
     fn connect(&self, endpoint: &str, job: &Job) -> Result<Box<dyn Transmitter>, LabError> {
+        let is_datagrams = self.over == Over::Datagrams;
         let (builder, reference) = match self.over {
             Over::Tls => {
                 let (reference, trusted) = tls::read_endpoint(endpoint).map_err(LabError::io("read a certificate"))?;
                 (builder(&job.sockets).protocol(Ssliop::new(tls::provider()).trust(trusted)), reference)
             }
-            _ => (builder(&job.sockets), endpoint),
+            _ => (builder(&job.sockets).datagrams(is_datagrams), endpoint),
         };
+        if let Work::Flood(flood) = job.work
+            && is_datagrams
+            && flood.buffer_octets > MAX_DATAGRAM_BUFFER
+        {
+            let reason = format!("a buffer of a datagram has {MAX_DATAGRAM_BUFFER} octets at most");
+            return Err(LabError::Settings(reason));
+        }
         let orb = builder.build().map_err(LabError::call("make the ORB"))?;
         let connect = || {
             if self.is_batched {
@@ -103,7 +125,10 @@ impl Mechanism for OrbMechanism {
             match job.work {
                 Work::Flood(_) => {
                     let target = TtcpTwoway::narrow(&object)?;
-                    target.start_timer()?;
+                    // As a datagram it could come after the flood; the receiver's count is new in any case.
+                    if !is_datagrams {
+                        target.start_timer()?;
+                    }
                     target.received()?;
                 }
                 Work::PingPong(_) | Work::Wire(_) => Latency::narrow(&object)?.ping()?,
@@ -111,7 +136,7 @@ impl Mechanism for OrbMechanism {
             Ok(object)
         };
         let object = connect().map_err(LabError::call("reach the receiver's object"))?;
-        Ok(Box::new(OrbTransmitter { orb: orb.clone(), object }))
+        Ok(Box::new(OrbTransmitter { orb: orb.clone(), object, is_datagrams }))
     }
 }
 
@@ -143,6 +168,8 @@ impl Drop for OrbReceiver {
 #[derive(Debug, Default)]
 pub(in crate::mechanism) struct Sink {
     octets: AtomicU64,
+    /// Whether several threads count at once, as those of datagrams do.
+    is_concurrent: bool,
 }
 
 impl Sink {
@@ -152,8 +179,12 @@ impl Sink {
         Ok(())
     }
 
-    /// One connection, hence one thread: no other thread counts meanwhile.
+    /// Adds to the count. With one connection, one thread counts.
     pub(in crate::mechanism) fn count(&self, octets: usize) {
+        if self.is_concurrent {
+            self.octets.fetch_add(octets as u64, Ordering::AcqRel);
+            return;
+        }
         let octets = self.octets.load(Ordering::Relaxed) + octets as u64;
         self.octets.store(octets, Ordering::Release);
     }
@@ -249,6 +280,7 @@ impl LatencyServant for AnsweringServant {
 struct OrbTransmitter {
     orb: Orb,
     object: ObjectRef,
+    is_datagrams: bool,
 }
 
 impl Drop for OrbTransmitter {
@@ -261,31 +293,32 @@ impl Transmitter for OrbTransmitter {
     fn flood(&mut self, flood: &Flood) -> Result<Duration, LabError> {
         let target = TtcpTwoway::unchecked_narrow(&self.object);
         let count = flood.elements();
+        let end = if self.is_datagrams { wait_for_datagrams } else { wait_for_acknowledgement };
         let time = match flood.data {
             DataType::Short => {
                 let data: Vec<i16> = (0..count).map(|n| n as i16).collect();
-                timed(flood, &target, || target.send_short_seq(&data), || target.call_short_seq(&data))
+                timed(flood, &target, || target.send_short_seq(&data), || target.call_short_seq(&data), end)
             }
             DataType::Char => {
                 let data: Vec<spandrel::types::Char> =
                     (0..count).map(|n| spandrel::types::Char((n % 251) as u8)).collect();
-                timed(flood, &target, || target.send_char_seq(&data), || target.call_char_seq(&data))
+                timed(flood, &target, || target.send_char_seq(&data), || target.call_char_seq(&data), end)
             }
             DataType::Long => {
                 let data: Vec<i32> = (0..count).map(|n| n as i32).collect();
-                timed(flood, &target, || target.send_long_seq(&data), || target.call_long_seq(&data))
+                timed(flood, &target, || target.send_long_seq(&data), || target.call_long_seq(&data), end)
             }
             DataType::Octet => {
                 let data: Vec<u8> = (0..count).map(|n| (n % 251) as u8).collect();
-                timed(flood, &target, || target.send_octet_seq(&data), || target.call_octet_seq(&data))
+                timed(flood, &target, || target.send_octet_seq(&data), || target.call_octet_seq(&data), end)
             }
             DataType::Double => {
                 let data: Vec<f64> = (0..count).map(|n| n as f64).collect();
-                timed(flood, &target, || target.send_double_seq(&data), || target.call_double_seq(&data))
+                timed(flood, &target, || target.send_double_seq(&data), || target.call_double_seq(&data), end)
             }
             DataType::Struct => {
                 let data: Vec<ttcp::BinStruct> = (0..count).map(bin_struct!(ttcp)).collect();
-                timed(flood, &target, || target.send_struct_seq(&data), || target.call_struct_seq(&data))
+                timed(flood, &target, || target.send_struct_seq(&data), || target.call_struct_seq(&data), end)
             }
         };
         time.map_err(LabError::call("transmit"))
@@ -334,6 +367,7 @@ fn timed(
     target: &TtcpTwoway,
     send: impl Fn() -> Result<(), SystemException>,
     call: impl Fn() -> Result<(), SystemException>,
+    end: End,
 ) -> Result<Duration, SystemException> {
     let start = Instant::now();
     match flood.call {
@@ -341,7 +375,7 @@ fn timed(
             for _ in 0..flood.buffers {
                 send()?;
             }
-            target.received()?;
+            return end(flood, target, start);
         }
         CallKind::TwoWay => {
             for _ in 0..flood.buffers {
@@ -350,6 +384,28 @@ fn timed(
         }
     }
     Ok(start.elapsed())
+}
+
+/// Waits until a one-way flood has arrived, and returns the time since its start.
+type End = fn(&Flood, &TtcpTwoway, Instant) -> Result<Duration, SystemException>;
+
+fn wait_for_acknowledgement(_: &Flood, target: &TtcpTwoway, start: Instant) -> Result<Duration, SystemException> {
+    target.received()?;
+    Ok(start.elapsed())
+}
+
+/// Waits until all datagrams, or no further ones, arrive. The time ends with the last arrival that was seen.
+fn wait_for_datagrams(flood: &Flood, target: &TtcpTwoway, start: Instant) -> Result<Duration, SystemException> {
+    let mut received = target.received()?;
+    let mut last = start.elapsed();
+    while received < flood.total_octets() && start.elapsed() < last + QUIET {
+        thread::sleep(POLL);
+        let now = target.received()?;
+        if now > received {
+            (received, last) = (now, start.elapsed());
+        }
+    }
+    Ok(last)
 }
 
 /// Some generated structs have explicit padding.
