@@ -1,5 +1,8 @@
 //! The command line of `spandrel-lab`.
 
+use std::fs::Permissions;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,6 +27,7 @@ Examples:
   spandrel lab run p1.fig2.13 --out results   one figure
   spandrel lab run all --out results          everything, in parts of 150 minutes: repeat the command to resume
   spandrel lab report results                 results-report: index.html, report.md, figures.csv, report.json
+  spandrel lab report results --chapter then-and-now.md
   spandrel lab compare results before
   spandrel lab imaging                        images by calls, by bulk streams, and by plain sockets with sendfile
 
@@ -82,7 +86,7 @@ struct RunArgs {
     /// Folder of results, one file for each point [default: target/lab in a Cargo workspace, otherwise spandrel-lab]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Begin no further point after this time
+    /// Begin no point that is planned to end after this time
     #[arg(long, value_name = "MINUTES", default_value_t = 150, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     minutes: u32,
     /// One value of each parameter and few calls: shows that everything runs
@@ -99,6 +103,9 @@ struct ReportArgs {
     /// Folder of the report [default: that of the results, with -report at its end]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write only the chapter of the book on the papers, then and now, to this file; also of an empty folder
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    chapter: Option<PathBuf>,
 }
 
 /// Compare two folders of results: a verdict on the first one for each series.
@@ -261,6 +268,9 @@ impl ReportArgs {
     fn run(&self) -> anyhow::Result<ExitCode> {
         let path = folder(self.folder.as_deref());
         let folder = Folder::open(&path)?;
+        if let Some(file) = &self.chapter {
+            return write_chapter(&folder, file);
+        }
         if folder.results().next().is_none() {
             bail!("{} has no results; `spandrel lab run NAME --out {0}` measures some", path.display());
         }
@@ -281,6 +291,27 @@ impl ReportArgs {
         ))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Writes the chapter of the book, whole or not at all.
+fn write_chapter(folder: &Folder, file: &Path) -> anyhow::Result<ExitCode> {
+    let report = Report::new(&Inventory::of_the_papers(), folder);
+    if report.form == Some(Form::Short) {
+        bail!(
+            "{} has results of a short run, whose figures mean nothing; name another folder",
+            folder.path().display()
+        );
+    }
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || {
+        let mut new = tempfile::NamedTempFile::new_in(parent)?;
+        new.write_all(report::chapter(&report, folder).as_bytes())?;
+        new.as_file().set_permissions(Permissions::from_mode(0o644))?;
+        new.persist(file).map_err(|error| error.error)
+    };
+    write().with_context(|| format!("cannot write {}", file.display()))?;
+    output::print(&format!("Written: {}\n", file.display()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 impl CompareArgs {

@@ -89,7 +89,8 @@ pub fn compare(first: &Folder, second: &Folder) -> FolderComparison {
     FolderComparison { rows, left_out }
 }
 
-fn judge(point: String, first: &Series, second: &Series, tail: f64) -> Option<ComparedSeries> {
+/// The judgement on the first of two series; none if one of them has no values. Beyond the interval lies the share `tail`.
+pub(crate) fn judge(point: String, first: &Series, second: &Series, tail: f64) -> Option<ComparedSeries> {
     let moments = |series: &Series| Moments::from_values(series.values.iter().copied());
     let (one, other) = (moments(first)?, moments(second)?);
     let is_counted = matches!(first.unit, Unit::Octets | Unit::Count);

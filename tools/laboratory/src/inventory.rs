@@ -121,6 +121,15 @@ pub struct PaperRatio {
     /// Part of the names of the points of the second figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denominator_at: Option<String>,
+    /// What the paper concludes from the ratio, for one of its main findings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
+    /// The least ratio of today with which the finding still holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// The greatest ratio of today with which the finding still holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
 }
 
 /// An experiment with lists of parameters: a point for each combination.
@@ -133,6 +142,13 @@ pub enum Measure {
         links: Vec<Link>,
         /// Sizes of the sockets' queues.
         queues: Vec<String>,
+        /// Element types of the sequences.
+        types: Vec<DataType>,
+        /// Sizes of the sender's buffers.
+        sizes: Vec<String>,
+    },
+    /// Floods as datagrams, beside the same over connections.
+    Datagrams {
         /// Element types of the sequences.
         types: Vec<DataType>,
         /// Sizes of the sender's buffers.
@@ -362,6 +378,9 @@ impl Measure {
                     }));
                 }
             }
+            Self::Datagrams { types, sizes } => points.extend(
+                pairs(types, sizes).map(|(data, size)| Point::Datagrams { data: *data, buffer_octets: octets(size) }),
+            ),
             Self::Servants { servants, algorithms, calls, cases } => {
                 for (call, algorithm) in pairs(calls, algorithms) {
                     points.extend(pairs(cases, servants).map(|(case, servants)| Point::Servants {
@@ -443,6 +462,7 @@ impl Measure {
                 types: last(types),
                 sizes: sizes.iter().filter(|size| *size == "8K").cloned().collect(),
             },
+            Self::Datagrams { types, .. } => Self::Datagrams { types: last(types), sizes: vec!["1K".to_owned()] },
             Self::Servants { servants, algorithms, calls, cases } => Self::Servants {
                 // With more than one, the order of calls matters.
                 servants: servants

@@ -25,6 +25,13 @@ pub enum Point {
         /// The size of the sender's buffers.
         buffer_octets: usize,
     },
+    /// A flood of one-way buffers as datagrams, beside the same over connections.
+    Datagrams {
+        /// The element type of the sequences.
+        data: DataType,
+        /// The size of the sender's buffers.
+        buffer_octets: usize,
+    },
     /// Calls to the servants of one server.
     Servants {
         /// One-way or two-way calls.
@@ -156,6 +163,7 @@ impl fmt::Display for Point {
             Self::Throughput { link, queue_octets, data, buffer_octets } => {
                 write!(f, "throughput/{}/{}/oneway/{data}/{}", link.name(), size(queue_octets), size(buffer_octets))
             }
+            Self::Datagrams { data, buffer_octets } => write!(f, "datagrams/oneway/{data}/{}", size(buffer_octets)),
             Self::Servants { call, algorithm, case, servants } => {
                 write!(f, "servants/{call}/{algorithm}/{case}/{servants}")
             }
@@ -193,6 +201,7 @@ impl Point {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Throughput { .. } => "throughput",
+            Self::Datagrams { .. } => "datagrams",
             Self::Servants { .. } => "servants",
             Self::Calls { .. } => "calls",
             Self::Marshaling { .. } => "marshaling",

@@ -18,7 +18,7 @@ use crate::point::Point;
 pub struct RunSettings {
     /// The size of the measurements.
     pub form: Form,
-    /// The time after which no further point begins.
+    /// The time of this part: no point begins that is planned to end later, except the first one.
     pub part: Duration,
 }
 
@@ -40,7 +40,7 @@ pub struct RunOutcome {
 /// Points of a short form are measured side by side, since their figures mean nothing: the run ends earlier.
 ///
 /// # Errors
-/// If results cannot be written. A point that fails is in the outcome, and the next one follows.
+/// If results cannot be written. A point that fails is in the outcome and in the folder, and the next one follows.
 pub fn run(
     rows: &[&Row],
     folder: &mut Folder,
@@ -48,8 +48,10 @@ pub fn run(
     say: &mut dyn FnMut(&str),
 ) -> Result<RunOutcome, FolderError> {
     let all = points(rows, settings.form);
-    let (measured, pending): (Vec<Point>, Vec<Point>) =
+    let (measured, mut pending): (Vec<Point>, Vec<Point>) =
         all.into_iter().partition(|point| folder.result(point).is_some());
+    // What failed before comes last, so that it does not take the time of each part.
+    pending.sort_by_key(|point| folder.failure(point).is_some());
     let mut outcome = RunOutcome { already: measured.len(), ..RunOutcome::default() };
     let mut times = Times::new(folder);
     let (queue, events) = (Queue::new(&pending, settings), mpsc::channel());
@@ -81,6 +83,7 @@ pub fn run(
                 Event::Ends(index, Err(error)) => {
                     let reason = error.chain();
                     say(&format!("    {} failed: {reason}", pending[index]));
+                    folder.add_failure(&pending[index], &reason).inspect_err(|_| queue.end())?;
                     outcome.failed.push((pending[index].to_string(), reason));
                 }
             }
@@ -101,7 +104,7 @@ fn workers(form: Form) -> usize {
     }
 }
 
-/// The points that are left, and the time after which none begins.
+/// The points that are left, and the time within which they are to end.
 struct Queue<'p> {
     points: &'p [Point],
     next: AtomicUsize,
@@ -125,11 +128,15 @@ impl<'p> Queue<'p> {
         self.next.store(self.points.len(), Ordering::Relaxed);
     }
 
-    /// Measures points until there is none, or the time is over.
+    /// Measures the points that fit into the time.
     fn measure(&self, events: &mpsc::Sender<Event>) {
         while self.start.elapsed() < self.settings.part {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(point) = self.points.get(index) else { break };
+            let planned = Duration::from_secs_f64(measure::planned_seconds(point, self.settings.form));
+            if index > 0 && self.start.elapsed() + planned > self.settings.part {
+                continue; // a later one may be shorter
+            }
             // The receiver outlives all senders, unless results cannot be written: then the queue has ended.
             _ = events.send(Event::Begins(index));
             _ = events.send(Event::Ends(index, measure::measure(point, self.settings.form).map(Box::new)));

@@ -41,10 +41,16 @@ fn a_difference_beyond_the_corrected_interval_is_told() {
     let base = [100.0, 100.2, 99.8, 100.1, 99.9, 100.0, 100.2, 99.8, 100.1, 99.9];
     let times = |factor: f64| base.map(|value| value * factor);
     set(second.path(), file, "active", &base);
-    for (factor, expected) in [(1.2, Some("worse")), (0.8, Some("better")), (1.02, None)] {
+    for (factor, expected) in
+        [(1.0, None), (1.02, None), (0.98, None), (1.1, Some("worse")), (0.9, Some("better")), (1.2, Some("worse"))]
+    {
         set(first.path(), file, "active", &times(factor));
         assert_eq!(verdict(first.path(), second.path(), " active ").as_deref(), expected, "{factor}");
     }
+    // 10 % apart, of rounds that differ by a third of their values.
+    let noisy = [80.0, 140.0, 95.0, 125.0, 70.0, 150.0, 100.0, 120.0, 85.0, 135.0];
+    set(first.path(), file, "active", &noisy);
+    assert_eq!(verdict(first.path(), second.path(), " active "), None);
     // Of rates, more is better.
     let stacks = "stacks.tcp.2.json";
     set(second.path(), stacks, "message adaptive Mbit/s", &base);

@@ -1,6 +1,7 @@
 //! Tests of the laboratory.
 #![cfg(target_os = "linux")]
 
+mod chapter;
 mod comparing;
 mod imaging;
 mod inventory;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use spandrel_laboratory::report::{Entry, Figure, Report, markdown};
 use spandrel_laboratory::{Inventory, Unit};
-use spandrel_test_support::browser::in_browser;
+use spandrel_test_support::browser::{Page, in_browser};
 
 use crate::support::{check_code, lab, results, text};
 
@@ -48,15 +48,34 @@ type Figures = BTreeMap<(String, String, String), Vec<String>>;
 fn figures_of_csv(text: &str) -> Figures {
     let mut records = records(text).into_iter();
     let header = records.next().unwrap().join(",");
-    assert_eq!(header, "row,title,point,series,unit,median,low,high,rounds,counted,cut");
+    assert_eq!(header, "row,title,point,series,unit,median,low,high,rounds,counted,cut,state");
     let mut figures = Figures::new();
     for record in records {
-        let [row, _, point, series, unit, median, low, high, rounds, counted, cut] = &record[..] else {
+        let [row, _, point, series, unit, median, low, high, rounds, counted, cut, state] = &record[..] else {
             panic!("{record:?}")
         };
+        if state != "measured" {
+            assert!([series, unit, median, low, high].iter().all(|cell| cell.is_empty()), "{record:?}");
+            continue;
+        }
         let cells = [median, unit, low, high, rounds, counted, cut].map(Clone::clone).to_vec();
         let earlier = figures.insert((row.clone(), point.clone(), series.clone()), cells);
         assert!(earlier.is_none(), "{row} {point} {series} comes twice");
+    }
+    figures
+}
+
+/// The figures that the page in the browser shows.
+async fn figures_of_page(page: &Page) -> Figures {
+    let script = "return [...document.querySelectorAll('tr[data-row]')].map((row) =>
+        [row.dataset.row, ...[...row.children].map((cell) => cell.textContent)]);";
+    let rows = page.run(script, vec![]).await;
+    let mut figures = Figures::new();
+    for row in rows.as_array().unwrap() {
+        let mut cells = row.as_array().unwrap().iter().map(|cell| cell.as_str().unwrap().to_owned());
+        let mut next = || cells.next().unwrap();
+        let key = (next(), next(), next());
+        figures.insert(key, cells.collect());
     }
     figures
 }
@@ -69,17 +88,7 @@ fn each_figure_of_the_page_is_that_of_the_csv() {
     in_browser(async |page| {
         page.open(&format!("file://{}", out.join("index.html").display())).await;
         page.wait("document.querySelectorAll('#entries details').length === 242").await;
-        let script = "return [...document.querySelectorAll('tr[data-row]')].map((row) =>
-            [row.dataset.row, ...[...row.children].map((cell) => cell.textContent)]);";
-        let rows = page.run(script, vec![]).await;
-        let mut figures = Figures::new();
-        for row in rows.as_array().unwrap() {
-            let mut cells = row.as_array().unwrap().iter().map(|cell| cell.as_str().unwrap().to_owned());
-            let mut next = || cells.next().unwrap();
-            let key = (next(), next(), next());
-            figures.insert(key, cells.collect());
-        }
-        assert_eq!(figures, expected);
+        assert_eq!(figures_of_page(&page).await, expected);
 
         // It is interactive: the search hides entries, and an opened one has its chart and sorts by a click.
         page.set("#search", "demultiplexing by strategy").await;
@@ -101,6 +110,18 @@ fn each_figure_of_the_page_is_that_of_the_csv() {
         let medians: Vec<f64> = medians.as_array().unwrap().iter().map(|median| median.as_f64().unwrap()).collect();
         assert!(medians.len() > 1 && medians.is_sorted(), "{medians:?}");
         assert_eq!(page.messages().await, Vec::<String>::new(), "no error, and nothing that cannot be loaded");
+
+        // One other figure in the page is one difference.
+        let text = fs::read_to_string(out.join("index.html")).unwrap();
+        let (before, rest) = text.split_once("\"median\":").unwrap();
+        let (median, after) = rest.split_once(',').unwrap();
+        let other = format!("{before}\"median\":{},{after}", median.parse::<f64>().unwrap() + 1.0);
+        fs::write(out.join("other.html"), other).unwrap();
+        page.open(&format!("file://{}", out.join("other.html").display())).await;
+        page.wait("document.querySelectorAll('#entries details').length === 242").await;
+        let figures = figures_of_page(&page).await;
+        let differences = expected.iter().filter(|(key, cells)| figures.get(key) != Some(cells)).count();
+        assert_eq!((differences, figures.len()), (1, expected.len()));
     });
 }
 
@@ -191,7 +212,7 @@ fn queues_of_both_sizes_stand_in_one_table() {
         figure("8K", "1K", "c", 8.2),
         figure("8K", "8K", "c", 8.6),
     ];
-    let entry = Entry { row, command: None, figures, ratios: Vec::new(), unmeasured: 0, absent: Vec::new() };
+    let entry = Entry { row, command: None, figures, ratios: Vec::new(), missing: Vec::new(), absent: Vec::new() };
     let report = Report { machines: Vec::new(), form: None, entries: vec![entry] };
     let table = "| series | queue | 1K | 8K |\n| --- | ---: | ---: | ---: |\n| c | 64K | 9.1 | 9.4 |\n| c | 8K | 8.2 | 8.6 |\n\
                  | orb | 64K | 7.5 |  |\n| orb | 8K |  |  |\n";

@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use spandrel_laboratory::{Folder, Inventory, Point, State};
@@ -13,7 +16,7 @@ fn every_row_that_runs_has_figures_of_its_short_form() {
     let folder = Folder::open(results()).unwrap();
     let inventory = Inventory::of_the_papers();
     let runs: Vec<_> = inventory.rows().iter().filter(|row| row.state == State::Runs).collect();
-    assert!(runs.len() >= 129, "{}", runs.len());
+    assert!(runs.len() >= 130, "{}", runs.len());
     for row in runs {
         let points = row.short_points();
         let is_link = |point: &Point| point.is_at("atm") || point.is_at("ethernet");
@@ -53,6 +56,11 @@ fn what_was_sent_and_called_is_counted() {
     assert_eq!(counted("lookups/random", "active request", "requests"), 40);
     assert_eq!(counted("predictions", "request caching request-train", "calls"), 100);
     assert_eq!(counted("servers", "reactive elapsed", "answers"), 100);
+    let datagrams = |series, name| counted("datagrams/oneway/struct/1K", series, name);
+    let sent = datagrams("orb", "octets received");
+    let arrived = datagrams("orb-datagrams", "octets received");
+    assert_eq!(arrived + datagrams("orb-datagrams lost", "octets lost"), sent, "each octet arrives or is lost");
+    assert!(arrived > 0);
     assert_eq!(counted("stacks", "message adaptive Mbit/s", "messages"), 400);
 }
 
@@ -90,6 +98,108 @@ fn a_run_goes_on_where_it_was() {
     let output = lab(&["run", "p1.6", "--out", out]);
     check_code(&output, 1);
     assert!(stderr(&output).contains("it is of a run in the other form"), "{}", stderr(&output));
+}
+
+/// The processes below this one, with their children.
+fn descendants(process: u32) -> Vec<u32> {
+    let children = fs::read_dir(format!("/proc/{process}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let children: Vec<u32> =
+        children.flat_map(|line| line.split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<u32>>()).collect();
+    let below = children.iter().flat_map(|child| descendants(*child)).collect::<Vec<u32>>();
+    [children, below].concat()
+}
+
+/// Whether a process is there and has not ended.
+fn is_running(process: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_behind_and_can_be_resumed() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("results");
+    let names = ["run", "p2", "p1.6", "m3.1", "m3.4", "--short", "--out", text(&out)];
+    let count = || {
+        let files = fs::read_dir(&out).into_iter().flatten().flatten();
+        files.filter(|file| file.path().extension().is_some_and(|end| end == "json")).count()
+    };
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let wait = |condition: &mut dyn FnMut() -> bool, subject: &str| {
+        while !condition() {
+            assert!(Instant::now() < deadline, "{subject}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    for expected in 1..=2 {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_spandrel-lab"));
+        let mut run = run.args(names).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut children = Vec::new();
+        wait(
+            &mut || {
+                children.extend(descendants(run.id()));
+                count() >= expected || run.try_wait().unwrap().is_some()
+            },
+            "no further result",
+        );
+        run.kill().unwrap();
+        run.wait().unwrap();
+        wait(&mut || !children.iter().any(|child| is_running(*child)), "children of a killed run go on");
+    }
+    let before = count();
+    let output = lab(&names);
+    check_code(&output, 0);
+    let line = stdout(&output);
+    assert!(line.contains(&format!("points measured, {before} had results already; ")), "{line}");
+    assert!(before >= 2 && !line.starts_with("0 points"), "it was killed in the middle: {line}");
+    let unfinished = |file: fs::DirEntry| file.path().extension().is_some_and(|end| end == "unfinished");
+    assert!(!fs::read_dir(&out).unwrap().flatten().any(unfinished), "a point that was cut off is measured anew");
+}
+
+#[test]
+fn a_failed_point_ends_no_run_and_is_shown() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("results");
+    // Without `ip`, links between network namespaces fail.
+    let run = |path: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spandrel-lab"));
+        command.args(["run", "p0.table1", "p1.6", "m3.4", "--short", "--out", text(&out)]);
+        path.map(|path| command.env("PATH", path));
+        command.output().unwrap()
+    };
+    let output = run(Some(root.path()));
+    check_code(&output, 1);
+    assert!(stdout(&output).starts_with("3 points measured, 0 had results already"), "{}", stdout(&output));
+    let point = Inventory::of_the_papers().select("p0.table1").unwrap()[0].short_points()[0].to_string();
+    let failed =
+        stdout(&output).lines().find(|line| line.starts_with(&format!("failed: {point}: "))).map(str::to_owned);
+    let reason = failed.unwrap_or_else(|| panic!("{}", stdout(&output)));
+    let reason = reason.strip_prefix(&format!("failed: {point}: ")).unwrap();
+    check_code(&lab(&["report", text(&out)]), 0);
+    let read = |name: &str| fs::read_to_string(root.path().join("results-report").join(name)).unwrap();
+    let csv = read("figures.csv");
+    assert!(
+        csv.contains(&format!(",{point},,,,,,,,,\"failed: ")) || csv.contains(&format!(",{point},,,,,,,,,failed: "))
+    );
+    assert!(csv.contains(",not run\n"), "points of other rows");
+    let report: Value = serde_json::from_str(&read("report.json")).unwrap();
+    let entry = |name: &str| report["entries"].as_array().unwrap().iter().find(|entry| entry["name"] == name).unwrap();
+    assert_eq!(entry("p0.table1")["missing"][0]["failure"], reason);
+    assert_eq!(entry("p1.fig4.3")["missing"][0]["failure"], Value::Null);
+    let markdown = read("report.md");
+    assert!(markdown.contains(&format!("| {point}: failed: ")) && markdown.contains("| not run: `spandrel lab run "));
+    // It is measured anew, after all others.
+    let output = run(None);
+    if expects_links() {
+        check_code(&output, 0);
+        assert!(stdout(&output).starts_with("1 points measured, 3 had results already"), "{}", stdout(&output));
+        let is_failure = |file: fs::DirEntry| file.path().extension().is_some_and(|end| end == "failed");
+        assert!(!fs::read_dir(&out).unwrap().flatten().any(is_failure));
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use spandrel_lab::machine::Machine;
 use spandrel_lab::scalability::Job;
 
 use crate::folder::{Form, PointResult};
-use crate::point::Point;
+use crate::point::{Link, Point};
 
 /// Measures one point by its experiment.
 ///
@@ -28,6 +28,7 @@ pub(crate) fn measure(point: &Point, form: Form) -> Result<PointResult, LabError
         Point::Throughput { link, queue_octets, data, buffer_octets } => {
             throughput::measure(form, *link, *queue_octets, *data, *buffer_octets)
         }
+        Point::Datagrams { data, buffer_octets } => throughput::of_datagrams(form, *data, *buffer_octets),
         Point::Servants { call, algorithm, case, servants } => {
             calls::of_servants(form, *call, *algorithm, case, *servants)
         }
@@ -58,6 +59,7 @@ pub(crate) fn planned_seconds(point: &Point, form: Form) -> f64 {
     }
     match point {
         Point::Throughput { link, .. } => throughput::budget(form, *link).as_secs_f64(),
+        Point::Datagrams { .. } => throughput::budget(form, Link::Loopback).as_secs_f64(),
         // The start of many servants and their references in three ORBs, twice.
         Point::Servants { servants, .. } => 25.0 + f64::from(*servants) / 2_500.0,
         Point::Calls { .. } => 15.0,

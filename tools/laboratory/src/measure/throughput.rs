@@ -5,7 +5,7 @@ use std::time::Duration;
 use spandrel_lab::LabError;
 use spandrel_lab::child_command::launch;
 use spandrel_lab::mechanism::{MechanismName, SocketOptions};
-use spandrel_lab::ttcp::{self, Results, Settings};
+use spandrel_lab::ttcp::{self, Results, Run, Settings};
 use spandrel_lab::workload::{CallKind, DataType};
 use spandrel_measure::units::Octets;
 
@@ -38,6 +38,9 @@ const MECHANISMS: [MechanismName; 17] = [
 ];
 /// The number of these that a slower link is measured with: engines do not differ where the link is the limit.
 const MECHANISMS_OF_A_LINK: usize = 7;
+/// The contenders of floods as datagrams.
+const DATAGRAM_MECHANISMS: [MechanismName; 3] =
+    [MechanismName::Orb, MechanismName::OrbBatched, MechanismName::OrbDatagrams];
 /// User data of a run (paper 000, 2.2).
 const PAPER_OCTETS: u64 = 64 << 20;
 /// The greatest number of buffers of the trial that finds the length of runs.
@@ -61,11 +64,39 @@ pub(super) fn measure(
     data: DataType,
     buffer_octets: usize,
 ) -> Result<Measured, LabError> {
+    let count = if link == Link::Loopback { MECHANISMS.len() } else { MECHANISMS_OF_A_LINK };
+    let queue = u32::try_from(queue_octets).ok();
+    flood(form, link, queue, data, buffer_octets, &MECHANISMS[..count]).map(|(measured, _)| measured)
+}
+
+/// A flood as datagrams with light headers of GIOP, beside the same over connections, with and without batches.
+pub(super) fn of_datagrams(form: Form, data: DataType, buffer_octets: usize) -> Result<Measured, LabError> {
+    // The system's own queues: one of 64 K holds two datagrams of that size.
+    let (mut measured, results) = flood(form, Link::Loopback, None, data, buffer_octets, &DATAGRAM_MECHANISMS)?;
+    for mechanism in DATAGRAM_MECHANISMS.into_iter().filter(|mechanism| mechanism.may_lose()) {
+        let lost = |run: &Run| 100.0 * (1.0 - run.outcome.octets as f64 / run.flood.total_octets() as f64);
+        let values = by_round(&results.runs, |run| run.mechanism == mechanism, lost);
+        let runs = results.runs.iter().filter(|run| run.mechanism == mechanism);
+        let octets = runs.map(|run| run.flood.total_octets() - run.outcome.octets).sum();
+        let series = Series::new(format!("{mechanism} lost"), Unit::Percent, values);
+        measured.series.push(series.counting("octets lost", octets));
+    }
+    Ok(measured)
+}
+
+/// Floods of all these mechanisms, which take turns in each round.
+fn flood(
+    form: Form,
+    link: Link,
+    queue_octets: Option<u32>,
+    data: DataType,
+    buffer_octets: usize,
+    contenders: &[MechanismName],
+) -> Result<(Measured, Results), LabError> {
     let budget = budget(form, link);
     let rounds = if form == Form::Full { 10 } else { 2 };
-    let count = if link == Link::Loopback { MECHANISMS.len() } else { MECHANISMS_OF_A_LINK };
     let (mut mechanisms, mut absent) = (Vec::new(), Vec::new());
-    for mechanism in &MECHANISMS[..count] {
+    for mechanism in contenders {
         match mechanism.check() {
             Ok(()) => mechanisms.push(*mechanism),
             Err(error) => absent.push((mechanism.name().to_owned(), error.chain())),
@@ -78,7 +109,7 @@ pub(super) fn measure(
         mechanisms,
         bytes: Octets(PAPER_OCTETS),
         repetitions: rounds,
-        sockets: SocketOptions { queue_octets: u32::try_from(queue_octets).ok() },
+        sockets: SocketOptions { queue_octets },
         placement: placement(),
         remote: None,
         limit_seconds: LIMIT_SECONDS,
@@ -103,13 +134,14 @@ pub(super) fn measure(
     let fewer_octets = (octets < PAPER_OCTETS).then(|| format!("{} octets in place of 64M", Octets(octets)));
     let fewer_rounds = cut_rounds(results.rounds(), rounds, budget);
     let remarks: Vec<String> = fewer_octets.into_iter().chain(fewer_rounds).collect();
-    Ok(Measured { series, absent, cut: (!remarks.is_empty()).then(|| remarks.join(", ")) })
+    let measured = Measured { series, absent, cut: (!remarks.is_empty()).then(|| remarks.join(", ")) };
+    Ok((measured, results))
 }
 
 /// The octets of a run so that all rounds of all mechanisms fit into the time, by the rates of a trial.
 fn affordable_octets(trial: &Results, budget: Duration, rounds: u32) -> u64 {
     let seconds_per_octet: f64 =
-        trial.runs.iter().map(|run| run.outcome.seconds / run.outcome.octets.max(1) as f64).sum();
+        trial.runs.iter().map(|run| run.outcome.seconds / run.flood.total_octets().max(1) as f64).sum();
     // One round more for warm-up.
     let octets = budget.as_secs_f64() / f64::from(rounds + 1) / seconds_per_octet.max(1e-12);
     (octets as u64).clamp(1, PAPER_OCTETS)

@@ -37,7 +37,13 @@ pub fn markdown(report: &Report) -> String {
     text += "\n## Not measured\n\n| | title | state | reason |\n| --- | --- | --- | --- |\n";
     for entry in report.entries.iter().filter(|entry| entry.figures.is_empty()) {
         let row = &entry.row;
-        let reason = row.reason.clone().unwrap_or_else(|| format!("`{}`", row.command().unwrap_or_default()));
+        let failure = entry.missing.iter().find(|missing| missing.failure.is_some());
+        let reason = match (&row.reason, failure) {
+            (Some(reason), _) => reason.clone(),
+            (None, Some(failure)) => format!("{}: {}", failure.point, failure.state()),
+            (None, None) if entry.missing.is_empty() => entry.absent.join("; "),
+            (None, None) => format!("not run: `{}`", row.command().unwrap_or_default()),
+        };
         text += &format!("| {} | {} | {} | {} |\n", row.name, cell(&row.title), row.state, cell(&reason));
     }
     text
@@ -49,8 +55,12 @@ fn figures(entry: &Entry) -> String {
     if let Some(note) = &row.note {
         text += &format!("Note: {note}.\n\n");
     }
-    if entry.unmeasured > 0 {
-        text += &format!("{} of its points are not measured yet.\n\n", entry.unmeasured);
+    let not_run = entry.missing.iter().filter(|missing| missing.failure.is_none()).count();
+    if not_run > 0 {
+        text += &format!("{not_run} of its points are not run.\n\n");
+    }
+    for missing in entry.missing.iter().filter(|missing| missing.failure.is_some()) {
+        text += &format!("{}: {}.\n\n", missing.point, missing.state());
     }
     text += &by_queue(entry);
     text += "| point | series | median | lowest | highest | rounds | counted | cut |\n";

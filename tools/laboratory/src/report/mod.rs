@@ -1,5 +1,6 @@
-//! The report on a folder of results: HTML, Markdown, CSV and JSON with the same figures.
+//! The report on a folder of results: HTML, Markdown, CSV and JSON with the same figures, and the chapter of the book.
 
+mod chapter;
 mod csv;
 mod html;
 mod markdown;
@@ -11,6 +12,7 @@ use crate::inventory::{Inventory, PaperRatio, Row, State};
 use crate::point::Point;
 use crate::series::Unit;
 
+pub use chapter::chapter;
 pub use csv::csv;
 pub use html::html;
 pub use markdown::markdown;
@@ -38,10 +40,27 @@ pub struct Entry {
     pub figures: Vec<Figure>,
     /// The paper's ratios beside today's.
     pub ratios: Vec<Ratio>,
-    /// The number of its points that are not measured yet.
-    pub unmeasured: usize,
+    /// Its points without results.
+    pub missing: Vec<MissingPoint>,
     /// Contenders that were absent, each with the reason.
     pub absent: Vec<String>,
+}
+
+/// A point without results.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MissingPoint {
+    /// The name of the point.
+    pub point: String,
+    /// Why its last measurement failed; absent if it was not run.
+    pub failure: Option<String>,
+}
+
+impl MissingPoint {
+    /// The state in words: `not run`, or the failure.
+    #[must_use]
+    pub fn state(&self) -> String {
+        self.failure.as_ref().map_or_else(|| "not run".to_owned(), |reason| format!("failed: {reason}"))
+    }
 }
 
 /// A measured figure: the median of all rounds, and what was counted.
@@ -126,6 +145,9 @@ impl Entry {
     fn new(row: &Row, folder: &Folder, form: Option<Form>) -> Self {
         let points = if form == Some(Form::Short) { row.short_points() } else { row.points() };
         let results: Vec<&PointResult> = points.iter().filter_map(|point| folder.result(point)).collect();
+        let missing = points.iter().filter(|point| folder.result(point).is_none());
+        let missing = missing
+            .map(|point| MissingPoint { point: point.to_string(), failure: folder.failure(point).map(str::to_owned) });
         let figures = results.iter().flat_map(|result| figures(row, result)).collect();
         let ratios = row.paper.iter().map(|paper| Ratio::new(paper, &results)).collect();
         let mut absent = Vec::new();
@@ -136,14 +158,7 @@ impl Entry {
                 absent.push(line);
             }
         }
-        Self {
-            row: row.clone(),
-            command: row.command(),
-            figures,
-            ratios,
-            unmeasured: points.len() - results.len(),
-            absent,
-        }
+        Self { row: row.clone(), command: row.command(), figures, ratios, missing: missing.collect(), absent }
     }
 }
 

@@ -92,7 +92,11 @@
     make(whole, "p", `Section ${entry.section}.` + (entry.command ? ` ${entry.command}` : ""), "note");
     if (entry.reason) make(whole, "p", entry.reason, "note");
     if (entry.note) make(whole, "p", `Note: ${entry.note}.`, "note");
-    if (entry.state === "runs" && entry.unmeasured) make(whole, "p", `${entry.unmeasured} of its points are not measured yet.`, "note");
+    const notRun = entry.missing.filter((missing) => !missing.failure).length;
+    if (notRun) make(whole, "p", `${notRun} of its points are not run.`, "note");
+    for (const missing of entry.missing) {
+      if (missing.failure) make(whole, "p", `${missing.point}: failed: ${missing.failure}`, "note");
+    }
     for (const absent of entry.absent) make(whole, "p", `Absent: ${absent}.`, "note");
     if (entry.ratios.length && entry.figures.length) {
       table(whole, [
