@@ -13,6 +13,7 @@ use spandrel_orb::{
 use spandrel_sync::{Arc, Mutex, Weak};
 
 use crate::contexts::{self, PropagatedPolicy, RT_CORBA_PRIORITY};
+use crate::mapping::NetworkPriority;
 use crate::policies::{
     ClientProtocolPolicy, MAX_BANDS, PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy,
     PrivateConnectionPolicy,
@@ -64,8 +65,8 @@ struct RouteKey {
     band: Option<PriorityBand>,
     /// The client protocol policy, if the protocols of the connection are restricted.
     restriction: Option<Policy>,
-    /// The traffic class and the socket priority of its packets.
-    traffic: (Option<u8>, Option<u32>),
+    /// The priority of its packets.
+    network: NetworkPriority,
 }
 
 impl RouteKey {
@@ -77,7 +78,7 @@ impl RouteKey {
 
 impl PartialEq for RouteKey {
     fn eq(&self, other: &Self) -> bool {
-        (self.is_private, self.band, self.traffic) == (other.is_private, other.band, other.traffic)
+        (self.is_private, self.band, self.network) == (other.is_private, other.band, other.network)
             && self.protocols() == other.protocols()
     }
 }
@@ -276,7 +277,7 @@ impl RtClient {
                 }
                 _ => caller,
             };
-            let key = RouteKey { band, traffic: self.traffic(&key, priority)?, ..key.clone() };
+            let key = RouteKey { band, network: self.network_priority(&key, priority)?, ..key.clone() };
             let banded = banded.cloned();
             let declared = model.filter(|policy| policy.model == PriorityModel::ServerDeclared);
             let urgency = declared
@@ -306,24 +307,15 @@ impl RtClient {
         }
     }
 
-    /// The traffic class and the socket priority of packets of calls at a priority.
-    fn traffic(
-        &self,
-        key: &RouteKey,
-        priority: Option<Priority>,
-    ) -> Result<(Option<u8>, Option<u32>), SystemException> {
+    /// The network priority of calls at a priority.
+    fn network_priority(&self, key: &RouteKey, priority: Option<Priority>) -> Result<NetworkPriority, SystemException> {
         let is_enabled = |policy: &ClientProtocolPolicy| policy.protocols().iter().any(Protocol::has_network_priority);
-        let (Some(network), Some(priority)) = (&self.network, priority) else { return Ok((None, None)) };
-        if !key.protocols().is_some_and(is_enabled) {
-            return Ok((None, None));
+        match (&self.network, priority) {
+            (Some(network), Some(priority)) if key.protocols().is_some_and(is_enabled) => {
+                NetworkPriority::new(&**network, priority)
+            }
+            _ => Ok(NetworkPriority::default()),
         }
-        let code_point = network.to_network(priority);
-        if let Some(code_point) = code_point.filter(|code_point| *code_point > MAX_CODE_POINT) {
-            return Err(SystemException::data_conversion(minor::PRIORITY_MAPPING, CompletionStatus::No).with_detail(
-                || format!("{network:?} maps the priority {priority} to {code_point}, which is no DiffServ code point"),
-            ));
-        }
-        Ok((code_point.map(|code_point| code_point << 2), network.to_socket(priority)))
     }
 
     /// Opens the connections for calls of all priorities. Returns the reference by which this thread's calls are made.
@@ -332,8 +324,8 @@ impl RtClient {
         let policy = selection.banded.as_ref().filter(|_| selection.opens_all_bands);
         let bands = policy.and_then(Policy::value).map_or(&[][..], PriorityBandedConnectionPolicy::bands);
         for band in bands.iter().filter(|band| Some(**band) != selection.key.band) {
-            let traffic = self.traffic(&selection.key, Some(band.high()))?;
-            self.bind(object, &RouteKey { band: Some(*band), traffic, ..selection.key.clone() })?;
+            let network = self.network_priority(&selection.key, Some(band.high()))?;
+            self.bind(object, &RouteKey { band: Some(*band), network, ..selection.key.clone() })?;
         }
         Ok(route)
     }
@@ -403,9 +395,6 @@ impl PartialEq for SentPolicies {
     }
 }
 
-/// The greatest DiffServ code point (RFC 2474).
-const MAX_CODE_POINT: u8 = 63;
-
 /// The protocols of a group's connections, with their sockets; `None` for those of the ORB.
 fn group_protocols(of_orb: SocketSettings, key: &RouteKey) -> Option<Vec<GroupProtocol>> {
     let protocols = key.protocols()?.protocols().iter();
@@ -413,7 +402,7 @@ fn group_protocols(of_orb: SocketSettings, key: &RouteKey) -> Option<Vec<GroupPr
         let mut sockets = protocol.sockets(of_orb);
         if protocol.has_network_priority() {
             let tuning = sockets.tuning.get_or_insert_default();
-            (tuning.traffic_class, tuning.priority) = key.traffic;
+            (tuning.traffic_class, tuning.priority) = (key.network.traffic_class, key.network.socket);
         }
         protocol.schemes().iter().map(move |scheme| GroupProtocol { scheme, sockets })
     });

@@ -13,8 +13,7 @@
 //! | all of it for one ORB | [`RtOrb`] |
 //! | adapters whose requests run in thread pools | [`RtServerOrb`], [`RtPoa`], [`RtPoaBuilder`] |
 //!
-//! Not there yet: the endpoints of lanes. The crates below know nothing of this one, so a program without it pays
-//! nothing.
+//! The crates below know nothing of this one, so a program without it pays nothing.
 
 #![forbid(unsafe_code)]
 
@@ -52,7 +51,7 @@ pub use pool::{
 pub use priority::{NativePriority, Priority};
 pub use rt_orb::{InvalidThreadpool, RtOrb};
 pub use scheduling::{Scheduling, SchedulingClass};
-pub use server::{ReplyPriorities, RtPoa, RtPoaBuilder, RtServerOrb};
+pub use server::{LaneRequest, ReplyPriorities, RtPoa, RtPoaBuilder, RtServerOrb};
 
 #[cfg(all(test, not(shuttle)))]
 mod tests;

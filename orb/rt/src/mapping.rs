@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use spandrel_giop::{CompletionStatus, SystemException, minor};
+
 use crate::{NativePriority, Priority};
 
 /// Maps priorities of CORBA to those of the operating system (`RTCORBA::PriorityMapping`).
@@ -123,6 +125,35 @@ pub trait NetworkPriorityMapping: fmt::Debug + Send + Sync {
     fn to_socket(&self, priority: Priority) -> Option<u32> {
         let _ = priority;
         None
+    }
+}
+
+/// The greatest DiffServ code point (RFC 2474).
+const MAX_CODE_POINT: u8 = 63;
+
+/// The priority of a connection's packets.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct NetworkPriority {
+    /// The octet in the header of packets, whose upper six bits are the code point; `None` for the system's.
+    pub(crate) traffic_class: Option<u8>,
+    /// The priority in the queues of this host (`SO_PRIORITY`); `None` for the system's.
+    pub(crate) socket: Option<u32>,
+}
+
+impl NetworkPriority {
+    /// The network priority to which a mapping takes a priority.
+    ///
+    /// # Errors
+    /// DATA_CONVERSION if the mapping returns no DiffServ code point.
+    pub(crate) fn new(mapping: &dyn NetworkPriorityMapping, priority: Priority) -> Result<Self, SystemException> {
+        let code_point = mapping.to_network(priority);
+        if let Some(code_point) = code_point.filter(|code_point| *code_point > MAX_CODE_POINT) {
+            return Err(SystemException::data_conversion(minor::PRIORITY_MAPPING, CompletionStatus::No).with_detail(
+                || format!("{mapping:?} maps the priority {priority} to {code_point}, which is no DiffServ code point"),
+            ));
+        }
+        let traffic_class = code_point.map(|code_point| code_point << 2);
+        Ok(Self { traffic_class, socket: mapping.to_socket(priority) })
     }
 }
 

@@ -11,8 +11,8 @@ use crate::mutex::NamedMutexes;
 use crate::policies::{ThreadpoolId, ThreadpoolPolicy};
 use crate::protocols::TcpProtocolProperties;
 use crate::{
-    BoxedJob, DynamicLifespan, Job, LaneSettings, MutexNotFound, PoolSettings, Priority, PriorityTransform, RtCurrent,
-    RtMutex, Scheduling, ThreadPool,
+    BoxedJob, DynamicLifespan, Job, LaneSettings, MutexNotFound, NetworkPriorityMapping, PoolSettings, Priority,
+    PriorityTransform, RtCurrent, RtMutex, Scheduling, ThreadPool,
 };
 
 /// The greatest number of thread pools of an ORB.
@@ -25,6 +25,8 @@ const DEFAULT_IDLE_TIME: Duration = Duration::from_secs(10);
 
 /// The priority transform of an ORB, shared with its adapters.
 pub(crate) type TransformSlot = Arc<RwLock<Option<Arc<dyn PriorityTransform>>>>;
+/// The mapping to network priorities of an ORB, shared with its adapters.
+pub(crate) type NetworkSlot = Arc<RwLock<Option<Arc<dyn NetworkPriorityMapping>>>>;
 
 /// No thread pool has this number (`RTORB::InvalidThreadpool`).
 #[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
@@ -54,6 +56,7 @@ pub struct RtOrb<J: Job = BoxedJob> {
     pools: Mutex<Pools<J>>,
     default_pool: Mutex<Option<Arc<ThreadPool<J>>>>,
     transform: TransformSlot,
+    network: NetworkSlot,
 }
 
 struct Pools<J: Job> {
@@ -72,6 +75,7 @@ impl<J: Job> RtOrb<J> {
             pools: Mutex::new(pools),
             default_pool: Mutex::default(),
             transform: TransformSlot::default(),
+            network: NetworkSlot::default(),
         }
     }
 
@@ -220,6 +224,17 @@ impl<J: Job> RtOrb<J> {
     pub fn set_priority_transform(&self, transform: Option<Arc<dyn PriorityTransform>>) {
         let before = std::mem::replace(&mut *self.transform.write(), transform);
         drop(before);
+    }
+
+    /// Sets the mapping to network priorities of the replies of adapters whose server protocol policy enables these
+    /// ([`TcpProtocolProperties::enable_network_priority`]), or removes it. It holds for requests that arrive later.
+    pub fn set_network_priorities(&self, mapping: Option<Arc<dyn NetworkPriorityMapping>>) {
+        let before = std::mem::replace(&mut *self.network.write(), mapping);
+        drop(before);
+    }
+
+    pub(crate) fn network_slot(&self) -> NetworkSlot {
+        Arc::clone(&self.network)
     }
 
     pub(crate) fn transform_slot(&self) -> TransformSlot {

@@ -1,5 +1,5 @@
 //! Dedicated endpoints: each has one thread that reads, connections, memory and limits of its own, and all of its
-//! requests are handed over to executors.
+//! requests are handed over to executors. It may have an address for each of several protocols.
 //!
 //! A crate above opens such an endpoint under a [number](EndpointNumber) of its own choice, such as one for each lane of a
 //! pool of threads. The executor of an adapter learns that number with each request
@@ -54,7 +54,7 @@ impl DedicatedEndpoints {
         &self,
         orb: &Orb,
         number: EndpointNumber,
-        (endpoint, sockets): (Endpoint, AcceptedSockets),
+        (endpoints, sockets): (Vec<Endpoint>, AcceptedSockets),
         of_orb: &Arc<Server>,
         cannot_listen: impl FnOnce(&[Endpoint], std::io::Error) -> SystemException,
     ) -> Result<PublishedAddresses, SystemException> {
@@ -62,7 +62,7 @@ impl DedicatedEndpoints {
         let all = Arc::clone(&of_orb.resources().adapter);
         let objects = Arc::new(DedicatedObjects { all, number, is_closing: AtomicBool::new(false) });
         let settings = ServerSettings {
-            endpoints: vec![endpoint],
+            endpoints,
             accepts_later: of_orb.holds_connections(),
             concurrency: Concurrency::Reactive,
             ..(*of_orb.resources().settings).clone()

@@ -85,7 +85,7 @@ pub use current::{current_peer_address, with_current_stream};
 pub use install::install_adapter;
 pub use listener::AcceptedSockets;
 pub use long_wait::{LongWaitWatch, WaitingRequests};
-pub use request_server::{dedicated_addresses, dedicated_hosts, open_dedicated_endpoint};
+pub use request_server::{dedicated_addresses, dedicated_hosts, open_dedicated_endpoint, server_endpoints};
 pub use upcall::adapter::{AdapterWait, Entry, LastTarget, ObjectAdapter, Reservation, Resolution, ServantUse, Upcall};
 pub use upcall::call::{Replied, ServerCall};
 pub use upcall::deferred::DeferredCall;

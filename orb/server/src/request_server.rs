@@ -76,17 +76,27 @@ impl RequestServer {
         &self,
         orb: &Orb,
         number: EndpointNumber,
-        endpoint: &Endpoint,
+        endpoints: &[Endpoint],
         sockets: AcceptedSockets,
     ) -> Result<PublishedAddresses, SystemException> {
-        let endpoint = self.publishing(endpoint);
-        let opened = self.dedicated.open(orb, number, (endpoint, sockets), &self.server, cannot_listen)?;
+        let endpoints = endpoints.iter().map(|endpoint| self.publishing(endpoint)).collect();
+        let opened = self.dedicated.open(orb, number, (endpoints, sockets), &self.server, cannot_listen)?;
         // References with these addresses are the ORB's own. It publishes its hosts and components in no others.
         if let Some(published) = &mut *self.published.lock() {
             published.addresses.extend_from_slice(&opened.addresses);
             published.bound.extend_from_slice(&opened.bound);
         }
         Ok(opened)
+    }
+
+    /// The endpoints of the ORB: those of its settings, or else the default one.
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let default = [Endpoint::new("", 0)];
+        let endpoints = match &*self.resources.settings.endpoints {
+            [] => &default[..],
+            configured => configured,
+        };
+        endpoints.iter().map(|endpoint| self.publishing(endpoint)).collect()
     }
 
     /// The endpoint with the addresses of `-ORBPublish`, unless it has a `publish` option.
@@ -111,13 +121,7 @@ impl ServerSide for RequestServer {
         if let Some(published) = &*published {
             return Ok(published.clone());
         }
-        let default = [Endpoint::new("", 0)];
-        let serving = &self.resources.settings;
-        let endpoints = match &*serving.endpoints {
-            [] => &default[..],
-            configured => configured,
-        };
-        let endpoints: Vec<Endpoint> = endpoints.iter().map(|endpoint| self.publishing(endpoint)).collect();
+        let endpoints = self.endpoints();
         let opened = self.server.listen(orb, &endpoints).map_err(|error| cannot_listen(&endpoints, error))?;
         Ok(published.insert(opened).clone())
     }
@@ -228,8 +232,8 @@ impl ServerSide for RequestServer {
     }
 }
 
-/// Opens a dedicated endpoint of an ORB. `sockets` chooses the settings of the connections that it accepts. The ORB itself
-/// begins to listen before, if it has not done so.
+/// Opens a dedicated endpoint of an ORB, with these addresses. `sockets` chooses the settings of the connections that it
+/// accepts. The ORB itself begins to listen before, if it has not done so.
 ///
 /// # Errors
 /// BAD_INV_ORDER if an endpoint has the number already, after shutdown, or without an object adapter; INITIALIZE if the
@@ -237,12 +241,18 @@ impl ServerSide for RequestServer {
 pub fn open_dedicated_endpoint(
     orb: &Orb,
     number: EndpointNumber,
-    endpoint: &Endpoint,
+    endpoints: &[Endpoint],
     sockets: AcceptedSockets,
 ) -> Result<PublishedAddresses, SystemException> {
     orb.published()?;
     let server_side = RequestServer::of(orb).unwrap_or_else(|| unreachable!("the ORB listens"));
-    server_side.open_dedicated(orb, number, endpoint, sockets)
+    server_side.open_dedicated(orb, number, endpoints, sockets)
+}
+
+/// The endpoints that an ORB was told to listen at, or its default one; none before the ORB has an object adapter.
+#[must_use]
+pub fn server_endpoints(orb: &Orb) -> Vec<Endpoint> {
+    RequestServer::of(orb).map_or_else(Vec::new, RequestServer::endpoints)
 }
 
 /// The addresses for references of a dedicated endpoint; `None` if it is not open.

@@ -253,7 +253,7 @@ fn threads_of_an_orb_have_the_native_priority_of_the_thread_that_builds_it() {
         let lane = LaneSettings { priority: Priority::MIN, static_threads: 1, dynamic_threads: 0 };
         let settings = PoolSettings { execution_times: Some(times), ..PoolSettings::with_lanes(vec![lane]) };
         let pool = lanes.rt_orb.create(settings).unwrap();
-        lanes.rt_orb.listen_for_lane(&lanes.orb, pool, Priority::MIN, &Endpoint::new("127.0.0.1", 0)).unwrap();
+        lanes.rt_orb.listen_for_lane(&lanes.orb, pool, Priority::MIN, &[Endpoint::new("127.0.0.1", 0)]).unwrap();
         let threads = threads_of(std::process::id());
         client.shutdown().unwrap();
         drop((server, lanes));

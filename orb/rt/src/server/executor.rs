@@ -12,9 +12,11 @@ use spandrel_server::{
 };
 use spandrel_sync::{Arc, RwLock, Weak};
 
+use super::LaneRequest;
 use crate::contexts::{self, PropagatedPolicy};
+use crate::mapping::NetworkPriority;
 use crate::policies::{ClientProtocolPolicy, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy};
-use crate::rt_orb::TransformSlot;
+use crate::rt_orb::{NetworkSlot, TransformSlot};
 use crate::{Priority, RefusalReason, ThreadPool, Work, current};
 
 /// The implicit operation that binds a connection to a band of priorities. It has no arguments and no results.
@@ -36,10 +38,12 @@ pub(super) struct LaneExecutor {
     /// Memory of requests, as many as its pool may have at once, up to [`RESERVED_REQUESTS`].
     memory: Arc<RequestMemory>,
     /// The pool belongs to the program: an adapter does not keep it.
-    pool: Weak<ThreadPool<HandedOverRequest>>,
+    pool: Weak<ThreadPool<LaneRequest>>,
     /// The priority of requests without a priority model.
     idle_priority: Priority,
     transform: TransformSlot,
+    /// The mapping to network priorities, if replies carry that of their request.
+    network: Option<NetworkSlot>,
     /// By object id, for objects that have another priority than the policy's.
     declared: RwLock<HashMap<Vec<u8>, DeclaredPriority>>,
 }
@@ -63,20 +67,22 @@ pub(super) enum Declaration {
 pub(super) struct Undo(Option<DeclaredPriority>);
 
 impl LaneExecutor {
+    #[allow(clippy::too_many_arguments, reason = "the parts of an adapter, from one caller")]
     pub(super) fn new(
         adapter: &str,
         model: Option<PriorityModelPolicy>,
         bands: Option<PriorityBandedConnectionPolicy>,
         protocols: Option<ClientProtocolPolicy>,
         profiles: Option<Vec<Vec<&'static str>>>,
-        pool: &Arc<ThreadPool<HandedOverRequest>>,
+        pool: &Arc<ThreadPool<LaneRequest>>,
         transform: TransformSlot,
+        network: Option<NetworkSlot>,
     ) -> Self {
         let idle_priority = pool.idle_priority().unwrap_or(Priority::MIN);
         let memory = RequestMemory::reserve(pool.max_requests().min(RESERVED_REQUESTS));
         let (pool, declared) = (Arc::downgrade(pool), RwLock::default());
         let adapter = adapter.into();
-        Self { adapter, model, bands, protocols, profiles, memory, pool, idle_priority, transform, declared }
+        Self { adapter, model, bands, protocols, profiles, memory, pool, idle_priority, transform, network, declared }
     }
 
     pub(super) fn model(&self) -> Option<PriorityModelPolicy> {
@@ -157,7 +163,7 @@ impl LaneExecutor {
         if is_of_lane { Ok(()) } else { Err(RefusalReason::OtherLane.exception()) }
     }
 
-    fn pool(&self) -> Result<Arc<ThreadPool<HandedOverRequest>>, SystemException> {
+    fn pool(&self) -> Result<Arc<ThreadPool<LaneRequest>>, SystemException> {
         self.pool.upgrade().ok_or_else(|| RefusalReason::PoolDestroyed.exception())
     }
 
@@ -219,6 +225,16 @@ impl LaneExecutor {
                 .with_detail(|| format!("the priority transform has no inbound priority for {priority}"))
         })
     }
+
+    /// The network priority of the reply to a request; `None` if replies have that of their connection.
+    ///
+    /// # Errors
+    /// As [`NetworkPriority::new`].
+    fn network_priority(&self, priority: Priority) -> Result<Option<NetworkPriority>, SystemException> {
+        let Some(network) = &self.network else { return Ok(None) };
+        let mapping = network.read().clone();
+        mapping.map(|mapping| NetworkPriority::new(&*mapping, priority)).transpose()
+    }
 }
 
 impl RequestExecutor for LaneExecutor {
@@ -243,11 +259,15 @@ impl RequestExecutor for LaneExecutor {
             (_, Err(destroyed)) => return request.refuse(destroyed),
             (None, Ok(_)) => unreachable!("levels are not negative"),
         };
+        let reply = match self.network_priority(priority) {
+            Ok(reply) => reply,
+            Err(exception) => return request.refuse(exception),
+        };
         let (octets, deadline) = (request.octets(), request.deadline());
         let (adapter, client) = (Some(Arc::clone(&self.adapter)), Some(request.client()));
-        let work = Work { adapter, client, priority, octets, deadline, job: request };
-        if let Err(refused) = pool.submit_when_room(work, |work| work.job.may_wait()) {
-            refused.work.job.refuse(refused.reason.exception());
+        let work = Work { adapter, client, priority, octets, deadline, job: LaneRequest { request, reply } };
+        if let Err(refused) = pool.submit_when_room(work, |work| work.job.request.may_wait()) {
+            refused.work.job.request.refuse(refused.reason.exception());
         }
     }
 

@@ -18,27 +18,60 @@ mod executor;
 mod reply_priorities;
 mod rt_poa;
 
+use std::any::Any;
+
+use spandrel_ipc::inet;
+use spandrel_orb::transport::{ReactorTransport, SocketTuning};
 use spandrel_server::{HandedOverRequest, RunningRequest};
 use spandrel_sync::Arc;
 
+use crate::mapping::NetworkPriority;
 use crate::{Discarded, Job, PoolThread, RtOrb};
 
 pub use reply_priorities::ReplyPriorities;
 pub use rt_poa::{RtPoa, RtPoaBuilder};
 
 /// The real-time objects of an ORB whose thread pools run requests.
-pub type RtServerOrb = RtOrb<HandedOverRequest>;
+pub type RtServerOrb = RtOrb<LaneRequest>;
 
-impl Job for HandedOverRequest {
+/// A request of an adapter for a thread of a pool.
+#[derive(Debug)]
+pub struct LaneRequest {
+    request: HandedOverRequest,
+    /// The network priority of its reply; `None` for that of its connection.
+    reply: Option<NetworkPriority>,
+}
+
+impl Job for LaneRequest {
     fn run(self, thread: &PoolThread<'_>) {
-        self.run(&|| thread.release());
+        let Self { request, reply } = self;
+        let marked = reply.and_then(|priority| Some((priority, request.transport()?)));
+        request.run(&|| {
+            if let Some((priority, transport)) = &marked {
+                priority.apply(&**transport);
+            }
+            thread.release();
+        });
     }
 
     fn discard(self, reason: Discarded) {
-        self.refuse(reason.exception());
+        self.request.refuse(reason.exception());
     }
 
     fn running(&self) -> Option<Arc<dyn RunningRequest>> {
-        Some(HandedOverRequest::running(self))
+        Some(self.request.running())
+    }
+}
+
+impl NetworkPriority {
+    /// Gives this priority to the packets that a TCP connection sends from now on.
+    fn apply(self, transport: &dyn ReactorTransport) {
+        let transport: &dyn Any = transport;
+        let Some(stream) = transport.downcast_ref::<inet::Stream>() else { return };
+        let mut tuning = SocketTuning::default();
+        (tuning.traffic_class, tuning.priority) = (self.traffic_class, self.socket);
+        if let Err(error) = tuning.apply(stream) {
+            tracing::debug!(%error, "the reply keeps the network priority of its connection");
+        }
     }
 }

@@ -7,11 +7,11 @@ use spandrel_orb::{ObjectRef, Orb, Policy};
 use spandrel_poa::{
     ExecutorPolicy, ImplicitActivationPolicy, ObjectId, Poa, PoaBuilder, PoaError, PoaManager, Servant, ThreadPolicy,
 };
-use spandrel_server::{HandedOverRequest, dedicated_addresses};
+use spandrel_server::dedicated_addresses;
 use spandrel_sync::Arc;
 
-use super::RtServerOrb;
 use super::executor::{Declaration, LaneExecutor};
+use super::{LaneRequest, RtServerOrb};
 use crate::policies::{
     ClientProtocolPolicy, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy, ServerProtocolPolicy,
     ThreadpoolPolicy,
@@ -296,17 +296,21 @@ fn executor(rt_orb: &RtServerOrb, orb: &Orb, name: &str, policies: &[Policy]) ->
             return Err(list.invalid(later, earlier, "each band requires a lane whose priority it has"));
         }
     }
+    let mut replies_carry_priority = false;
     let profiles = match list.value::<ServerProtocolPolicy>(ServerProtocolPolicy::POLICY_TYPE)? {
         Some((at, policy)) => {
             let protocols = policy.protocols();
             check_server_protocols(orb, &thread_pool, protocols)?.map_err(|reason| list.invalid(at, None, reason))?;
+            replies_carry_priority = protocols.iter().any(Protocol::has_network_priority);
             Some(protocols::schemes_of_profiles(protocols))
         }
         None => None,
     };
     let (model, bands) = (model.map(|(_, policy)| *policy), bands.map(|(_, bands)| bands.clone()));
     let protocols = protocols.map(|(_, protocols)| protocols.clone());
-    let executor = LaneExecutor::new(name, model, bands, protocols, profiles, &thread_pool, rt_orb.transform_slot());
+    let network = replies_carry_priority.then(|| rt_orb.network_slot());
+    let transform = rt_orb.transform_slot();
+    let executor = LaneExecutor::new(name, model, bands, protocols, profiles, &thread_pool, transform, network);
     Ok(ExecutorPolicy(Arc::new(executor)))
 }
 
@@ -318,7 +322,7 @@ fn executor(rt_orb: &RtServerOrb, orb: &Orb, name: &str, policies: &[Policy]) ->
 /// INITIALIZE if the ORB cannot listen; the reason for which the policy is invalid.
 fn check_server_protocols(
     orb: &Orb,
-    pool: &ThreadPool<HandedOverRequest>,
+    pool: &ThreadPool<LaneRequest>,
     protocols: &[Protocol],
 ) -> Result<Result<(), &'static str>, SystemException> {
     let mut open = vec![orb.published()?];

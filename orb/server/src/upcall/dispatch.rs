@@ -35,6 +35,7 @@ use spandrel_orb::{
     internal::{OBJECT_ID, UpcallScope, cancellation::renew},
 };
 use spandrel_sync::{Arc, Mutex};
+use spandrel_transport::ReactorTransport;
 
 use super::{
     call::{ServerCall, apply_decision},
@@ -396,6 +397,10 @@ impl HandedOverWork for DeferredWork {
     fn may_wait(&self) -> bool {
         let WorkContent { is_of_reader, adapter, .. } = self.content();
         *is_of_reader && adapter.reader_may_wait()
+    }
+
+    fn transport(&self) -> Option<Arc<dyn ReactorTransport>> {
+        self.content().deferred.origin().transport().cloned()
     }
 
     fn refuse(self: Arc<Self>, exception: SystemException) {

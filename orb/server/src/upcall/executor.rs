@@ -38,7 +38,7 @@ use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{ServiceContexts, SystemException};
 use spandrel_orb::Orb;
 use spandrel_sync::{Arc, time::Instant};
-use spandrel_transport::PublishedAddresses;
+use spandrel_transport::{PublishedAddresses, ReactorTransport};
 
 use super::{request_memory::RequestMemory, servant::Servant};
 
@@ -153,6 +153,9 @@ pub(crate) trait HandedOverWork: RunningRequest {
 
     /// Whether the thread that hands the request over may wait: see [`HandedOverRequest::may_wait`].
     fn may_wait(&self) -> bool;
+
+    /// The transport of its reply: see [`HandedOverRequest::transport`].
+    fn transport(&self) -> Option<Arc<dyn ReactorTransport>>;
 }
 
 /// A handed-over request in the view of other threads than the one that runs it.
@@ -200,6 +203,12 @@ impl HandedOverRequest {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
+    }
+
+    /// The transport by which the reply is sent; `None` for datagrams, and callers in the same ORB.
+    #[must_use]
+    pub fn transport(&self) -> Option<Arc<dyn ReactorTransport>> {
+        self.work.transport()
     }
 
     /// Runs the servant in the calling thread, unless the request was cancelled or its deadline has passed, and sends

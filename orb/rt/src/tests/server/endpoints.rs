@@ -26,7 +26,7 @@ impl LaneServer {
 
     fn open(server: Server) -> Self {
         let [low, high] = [10, 100].map(|number| {
-            let opened = server.rt_orb.listen_for_lane(&server.orb, server.pool, priority(number), &loopback());
+            let opened = server.rt_orb.listen_for_lane(&server.orb, server.pool, priority(number), &[loopback()]);
             <[(String, u16); 1]>::try_from(opened.unwrap()).unwrap().into_iter().next().unwrap()
         });
         Self { server, low, high }
@@ -170,7 +170,7 @@ fn clients_of_other_endpoints_take_no_connection_from_a_lane() {
 #[test]
 fn an_endpoint_is_refused_without_a_lane_of_its_own() {
     let server = Server::new(PoolSettings::with_lanes(vec![lane(10, 1), lane(100, 1)]));
-    let listen = |pool, number| server.rt_orb.listen_for_lane(&server.orb, pool, priority(number), &loopback());
+    let listen = |pool, number| server.rt_orb.listen_for_lane(&server.orb, pool, priority(number), &[loopback()]);
     let kind = |pool, number| listen(pool, number).unwrap_err().kind();
     assert_eq!(kind(77, 10), SystemExceptionKind::BadParam);
     assert_eq!(kind(server.pool, 50), SystemExceptionKind::BadParam, "the lane 10 serves it, but has another priority");
@@ -179,13 +179,14 @@ fn an_endpoint_is_refused_without_a_lane_of_its_own() {
     let [(_, port)] = &listen(server.pool, 10).unwrap()[..] else { panic!("one address") };
     assert_eq!(kind(server.pool, 10), SystemExceptionKind::BadInvOrder, "it has one");
     let occupied = Endpoint::new("127.0.0.1", *port);
-    let refused = server.rt_orb.listen_for_lane(&server.orb, server.pool, priority(100), &occupied).unwrap_err();
+    let refused = server.rt_orb.listen_for_lane(&server.orb, server.pool, priority(100), &[occupied]).unwrap_err();
     assert_eq!(refused.kind(), SystemExceptionKind::Initialize);
     listen(server.pool, 100).expect("the failure leaves nothing");
     server.orb.shutdown().unwrap();
     assert_eq!(kind(server.pool, 10), SystemExceptionKind::BadInvOrder);
     let without_adapter = Orb::builder().build().unwrap();
-    let refused = server.rt_orb.listen_for_lane(&without_adapter, server.pool, priority(10), &loopback()).unwrap_err();
+    let refused =
+        server.rt_orb.listen_for_lane(&without_adapter, server.pool, priority(10), &[loopback()]).unwrap_err();
     assert_eq!(refused.kind(), SystemExceptionKind::BadInvOrder);
     without_adapter.shutdown().unwrap();
 }
@@ -246,7 +247,7 @@ fn the_thread_that_reads_an_endpoint_has_the_native_priority_of_its_lane() {
         threads("spandrel-reacto").iter().any(is_native)
     };
     assert!(!has_reader());
-    rt_orb.listen_for_lane(&orb, pool, urgent, &loopback()).unwrap();
+    rt_orb.listen_for_lane(&orb, pool, urgent, &[loopback()]).unwrap();
     wait_until("the reader", has_reader);
     drop(root);
     orb.shutdown().unwrap();

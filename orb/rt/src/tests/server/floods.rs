@@ -258,7 +258,7 @@ fn a_flood_takes_no_processor_time_of_the_threads_of_another_lane_in_cpu_stat() 
                     &server.orb,
                     server.pool,
                     priority(number),
-                    &Endpoint::new("127.0.0.1", 0),
+                    &[Endpoint::new("127.0.0.1", 0)],
                 );
                 let (host, port) = opened.unwrap().remove(0);
                 let mut client = Client::new(&object, TcpStream::connect((host.as_str(), port)).unwrap());

@@ -1,5 +1,8 @@
 //! Server protocol policies: the profiles of references, the choices of clients, and the sockets of lanes.
 
+mod lanes;
+mod network_priorities;
+
 use spandrel_giop::{datagram::DatagramAddress, local_address::LocalAddress};
 use spandrel_ipc::{inet, unix};
 use spandrel_orb::OrbBuilder;
@@ -212,7 +215,7 @@ fn a_protocol_without_an_endpoint_makes_the_policy_invalid() {
 
     // A lane listens by it: its objects have the address of the lane, and others none.
     let endpoint = Endpoint::of("uds", server.directory.path().join("lane").to_str().unwrap());
-    server.rt_orb.listen_for_lane(&server.orb, server.pool, priority(10), &endpoint).unwrap();
+    server.rt_orb.listen_for_lane(&server.orb, server.pool, priority(10), std::slice::from_ref(&endpoint)).unwrap();
     let adapter = server.adapter("lane", &[numbers(&[UNIX_DOMAIN])]).unwrap();
     let low = adapter.create_reference_with_id_and_priority(&"low".into(), "IDL:Probe:1.0", 10).unwrap();
     assert_eq!(profiles(&low), [(false, vec!["uds".to_owned()])]);
@@ -233,7 +236,7 @@ fn sockets_that_a_lane_accepts_have_the_properties_of_the_policy() {
     let server = ProtocolServer::listening(&["iiop", "uds"]);
     let client = client();
     let loopback = Endpoint::new("127.0.0.1", 0);
-    server.rt_orb.listen_for_lane(&server.orb, server.pool, priority(10), &loopback).unwrap();
+    server.rt_orb.listen_for_lane(&server.orb, server.pool, priority(10), &[loopback]).unwrap();
     call(&client, &server.object("without", &[]));
     let plain = server.probe.take_options();
     assert_eq!(plain.2, Some((true, true, false)));
@@ -261,7 +264,7 @@ fn sockets_that_a_lane_accepts_have_the_properties_of_the_policy() {
     let properties = policy(&[(UNIX_DOMAIN, Some(TransportProperties::UnixDomain(unix)))]);
     let adapter = late.adapter("late", &[properties]).unwrap();
     let endpoint = Endpoint::of("uds", late.directory.path().join("lane").to_str().unwrap());
-    late.rt_orb.listen_for_lane(&late.orb, late.pool, priority(10), &endpoint).unwrap();
+    late.rt_orb.listen_for_lane(&late.orb, late.pool, priority(10), std::slice::from_ref(&endpoint)).unwrap();
     adapter.activate_object_with_id(&"probe".into(), Arc::<Probe>::clone(&late.probe) as _).unwrap();
     call(&second, &adapter.id_to_reference(&"probe".into()).unwrap());
     assert_eq!(late.probe.take_options().0, 60_000);
