@@ -10,6 +10,8 @@ use crate::{Priority, Scheduling};
 thread_local! {
     /// `None` until the thread has a priority of CORBA.
     static PRIORITY: Cell<Option<Priority>> = const { Cell::new(None) };
+    /// Whether the program has changed the native priority since a pool asked last.
+    static IS_NATIVE_CHANGED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The calling thread's priority of CORBA (`RTCORBA::Current`). Setting it changes the native priority as well.
@@ -49,13 +51,15 @@ impl RtCurrent {
         })
     }
 
-    /// Gives the calling thread this priority, and the native one that it is mapped to.
+    /// Gives the calling thread this priority, and the native one that it is mapped to. A thread of a pool has its own again
+    /// when its request ends.
     ///
     /// # Errors
     /// BAD_PARAM for a negative number; otherwise as [`Scheduling::apply`]. The priority is then unchanged.
     pub fn set_the_priority(&self, priority: i16) -> Result<(), SystemException> {
         let priority = Priority::new(priority)?;
         self.scheduling.apply(priority)?;
+        IS_NATIVE_CHANGED.with(|is_changed| is_changed.set(true));
         replace(Some(priority));
         Ok(())
     }
@@ -64,6 +68,11 @@ impl RtCurrent {
 /// The calling thread's priority of CORBA.
 pub(crate) fn present() -> Option<Priority> {
     PRIORITY.with(Cell::get)
+}
+
+/// Whether [`RtCurrent::set_the_priority`] has changed the calling thread's native priority since the last call.
+pub(crate) fn take_native_change() -> bool {
+    IS_NATIVE_CHANGED.with(Cell::take)
 }
 
 /// Records the calling thread's priority of CORBA, without a change of the native one. Returns the one before.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU8, Ordering}; // for the log alone
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{Arc, Priority as ThreadPriority, SpawnError, set_current_priority, thread};
@@ -94,6 +95,9 @@ impl fmt::Display for SchedulingClass {
     }
 }
 
+/// The classes whose replacement was logged, as bits.
+static LOGGED: AtomicU8 = AtomicU8::new(0);
+
 /// The scheduling class in force, with the mapping of priorities to it.
 #[derive(Clone, Debug)]
 pub struct Scheduling {
@@ -104,13 +108,14 @@ pub struct Scheduling {
 
 impl Scheduling {
     /// The requested class, or the best one that this process has rights for: after a real-time class
-    /// [`Other`](SchedulingClass::Other), then [`Unchanged`](SchedulingClass::Unchanged). A replacement is logged once,
-    /// by this function.
+    /// [`Other`](SchedulingClass::Other), then [`Unchanged`](SchedulingClass::Unchanged). A replacement is logged once in a
+    /// process for each class.
     #[must_use]
     pub fn new(requested: SchedulingClass, mapping: Arc<dyn PriorityMapping>) -> Self {
         let order = [requested, SchedulingClass::Other];
         let class = order.into_iter().find(|class| class.is_permitted()).unwrap_or(SchedulingClass::Unchanged);
-        if class != requested {
+        let bit = 1 << requested as u8;
+        if class != requested && LOGGED.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             tracing::warn!(
                 "real-time scheduling: {requested} is not permitted here (CAP_SYS_NICE, or the limits RLIMIT_RTPRIO and \
                  RLIMIT_NICE); used instead: {class}"

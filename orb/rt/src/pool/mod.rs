@@ -193,6 +193,10 @@ impl<J: Job> ThreadPool<J> {
         work: Work<J>,
         may_wait: impl Fn(&Work<J>) -> bool,
     ) -> Result<(), Refused<J>> {
+        // A lane has a native priority since its creation.
+        if self.shared.idle_priority.is_some() && self.shared.scheduling.to_native(work.priority).is_err() {
+            return Err(Refused { reason: RefusalReason::NoNativePriority, work });
+        }
         let mut lanes = self.shared.lanes.lock();
         while self.shared.when_full == WhenFull::StopReading && lanes.is_full_for(&work) && may_wait(&work) {
             let left = work.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -380,7 +384,9 @@ impl<J: Job> Shared<J> {
                 self.change_native_if_needed(&mut native, self.native_of(work.priority, of_request));
                 let is_watched = self.begin_watch(&work, (slot, of_request), thread);
                 self.run(work.priority, work.job, (slot, of_request));
-                if is_watched && self.lanes.lock().end_watch(slot).is_some_and(|watched| watched.is_demoted) {
+                let is_demoted =
+                    is_watched && self.lanes.lock().end_watch(slot).is_some_and(|watched| watched.is_demoted);
+                if is_demoted | current::take_native_change() {
                     native = self.native[lane];
                     self.change_native(native);
                 }

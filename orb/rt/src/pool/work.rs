@@ -124,6 +124,10 @@ pub enum RefusalReason {
     /// The priority is below that of the lowest lane.
     #[error("no lane of the thread pool serves this priority")]
     NoLane,
+    /// The mapping has no native priority of the scheduling class for the priority, which the thread of a pool without lanes
+    /// would have.
+    #[error("the priority mapping has no native priority for the request")]
+    NoNativePriority,
     /// The request came by the endpoint of another lane.
     #[error("the endpoint belongs to another lane than that of the request's priority")]
     OtherLane,
@@ -147,11 +151,12 @@ spandrel_error::debug_as_report!(RefusalReason);
 
 impl RefusalReason {
     /// The exception for the client, COMPLETED_NO: INV_POLICY if no lane serves the priority, or none at this endpoint,
-    /// otherwise TRANSIENT.
+    /// DATA_CONVERSION (minor code 2) without a native priority, otherwise TRANSIENT.
     #[must_use]
     pub fn exception(self) -> SystemException {
         let exception = match self {
             Self::NoLane | Self::OtherLane => SystemException::inv_policy(minor::POLICY_CONFLICT, CompletionStatus::No),
+            Self::NoNativePriority => SystemException::data_conversion(minor::PRIORITY_MAPPING, CompletionStatus::No),
             _ => SystemException::transient(minor::REQUEST_DISCARDED, CompletionStatus::No),
         };
         exception.with_detail(|| self.to_string())

@@ -19,6 +19,7 @@ mod reply_priorities;
 mod rt_poa;
 
 use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering}; // of one thread, which no model decides on
 
 use spandrel_ipc::inet;
 use spandrel_orb::transport::{ReactorTransport, SocketTuning};
@@ -46,8 +47,12 @@ impl Job for LaneRequest {
     fn run(self, thread: &PoolThread<'_>) {
         let Self { request, reply } = self;
         let marked = reply.and_then(|priority| Some((priority, request.transport()?)));
+        // The first call is the one before the reply; after it, the client's next request may run.
+        let is_marked = AtomicBool::new(false);
         request.run(&|| {
-            if let Some((priority, transport)) = &marked {
+            if let Some((priority, transport)) = &marked
+                && !is_marked.swap(true, Ordering::Relaxed)
+            {
                 priority.apply(&**transport);
             }
             thread.release();

@@ -1,11 +1,12 @@
 //! Thread pools at their limits.
 
+use std::ops::RangeInclusive;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use crate::{
-    BoxedJob, Discarded, DynamicLifespan, Job, LaneSettings, LinearMapping, PoolSettings, PoolThread, Priority,
-    RefusalReason, RtCurrent, RtOrb, Scheduling, SchedulingClass, ThreadPool, Work,
+    BoxedJob, Discarded, DynamicLifespan, Job, LaneSettings, LinearMapping, NativePriority, PoolSettings, PoolThread,
+    Priority, PriorityMapping, RefusalReason, RtCurrent, RtOrb, Scheduling, SchedulingClass, ThreadPool, Work,
 };
 use spandrel_giop::{SystemExceptionKind, minor};
 use spandrel_sync::time::Instant;
@@ -405,6 +406,73 @@ fn threads_have_the_native_priority_of_their_request_and_get_their_own_back() {
         [1, 99, 2].map(ThreadPriority::Fifo),
         "each one's"
     );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_native_priority_that_a_request_gives_its_thread_ends_with_it() {
+    use spandrel_sync::{Priority as ThreadPriority, current_priority};
+
+    let scheduling = scheduling(SchedulingClass::Fifo);
+    if scheduling.class() != SchedulingClass::Fifo {
+        println!("not shown: SCHED_FIFO is not permitted here, {} is used", scheduling.class());
+        return;
+    }
+    let pool = ThreadPool::new(PoolSettings::with_lanes(vec![lane(0, 1, 0)]), scheduling.clone()).unwrap();
+    let current = RtCurrent::new(scheduling);
+    let run = |raises: bool| {
+        let (send, received) = mpsc::channel();
+        let current = current.clone();
+        let job = move |_: Option<Discarded>| {
+            let before = (current_priority().unwrap(), current.the_priority().unwrap());
+            if raises {
+                current.set_the_priority(32_767).unwrap();
+                assert_eq!(current_priority().unwrap(), ThreadPriority::Fifo(99));
+            }
+            send.send(before).unwrap();
+        };
+        until(&pool, "idle", |lanes| lanes[0].idle > 0);
+        pool.submit(Work::new(priority(5), 0, Box::new(job))).unwrap();
+        received.recv_timeout(LONG).unwrap()
+    };
+    let own = (ThreadPriority::Fifo(1), priority(5));
+    assert_eq!([run(true), run(true), run(false)], [own; 3]);
+}
+
+#[test]
+fn a_priority_without_a_native_one_is_refused_by_a_pool_without_lanes() {
+    #[derive(Debug)]
+    struct Few;
+
+    impl PriorityMapping for Few {
+        fn to_native(&self, priority: Priority, native: &RangeInclusive<NativePriority>) -> Option<NativePriority> {
+            (priority.get() < 1_000).then_some(*native.start())
+        }
+
+        fn to_corba(&self, _: NativePriority, _: &RangeInclusive<NativePriority>) -> Option<Priority> {
+            None
+        }
+    }
+
+    let scheduling = Scheduling::new(SchedulingClass::Other, Arc::new(Few));
+    if scheduling.class() == SchedulingClass::Unchanged {
+        println!("not shown: threads have no native priorities here");
+        return;
+    }
+    let pool = ThreadPool::new(PoolSettings::without_lanes(1, 0, priority(5)), scheduling.clone()).unwrap();
+    let (ends, end) = mpsc::channel();
+    let refused = pool.submit(report(1_000, "unmapped", &ends)).unwrap_err();
+    let exception = refused.reason.exception();
+    assert_eq!((refused.reason, refused.work.priority), (RefusalReason::NoNativePriority, priority(1_000)));
+    assert_eq!((exception.kind(), exception.minor()), (SystemExceptionKind::DataConversion, minor::PRIORITY_MAPPING));
+    pool.submit(report(999, "mapped", &ends)).unwrap();
+    assert_eq!(names(&end, 1), ["mapped"]);
+    let lanes = PoolSettings::with_lanes(vec![lane(999, 1, 0)]);
+    let pool = ThreadPool::new(lanes, scheduling.clone()).unwrap();
+    pool.submit(report(1_000, "at the lane's", &ends)).unwrap();
+    assert_eq!(names(&end, 1), ["at the lane's"]);
+    let unmapped = ThreadPool::<BoxedJob>::new(PoolSettings::with_lanes(vec![lane(1_000, 1, 0)]), scheduling);
+    assert_eq!(unmapped.unwrap_err().kind(), SystemExceptionKind::DataConversion);
 }
 
 /// A request whose type allocates nothing.

@@ -125,12 +125,25 @@ fn without_rights_the_class_is_replaced() {
         return;
     }
     assert!(text.contains("in force: native priorities unchanged"), "{out:?}");
+    // Each class is replaced with one line, however often the program asks for it.
+    for class in ["SCHED_FIFO", "SCHED_RR"] {
+        let lines = text.lines().filter(|line| line.contains(&format!("{class} is not permitted here"))).count();
+        assert_eq!(lines, 1, "{class}: {text}");
+    }
+    assert!(text.contains("used instead: native priorities unchanged"), "{text}");
 }
 
 /// Runs in the process of the test above, too, where the class is another one.
 #[test]
 fn the_class_in_force_is_printed() {
-    let scheduling = Scheduling::new(SchedulingClass::Fifo, Arc::new(LinearMapping));
+    let create = |class| Scheduling::new(class, Arc::new(LinearMapping));
+    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(std::io::stdout).finish();
+    let scheduling = tracing::subscriber::with_default(log, || {
+        let all =
+            [SchedulingClass::RoundRobin, SchedulingClass::Fifo, SchedulingClass::RoundRobin, SchedulingClass::Fifo];
+        let [.., last] = all.map(create);
+        last
+    });
     println!("in force: {}", scheduling.class());
     // All priorities are accepted: they order requests alone.
     assert_eq!(scheduling.requested(), SchedulingClass::Fifo);

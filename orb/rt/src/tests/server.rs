@@ -3,10 +3,13 @@
 mod endpoints;
 #[cfg(target_os = "linux")]
 mod floods;
+mod hostile;
 #[cfg(target_os = "linux")]
 mod lookup;
 #[cfg(target_os = "linux")]
 mod protocols;
+#[cfg(unix)]
+mod replies;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,6 @@
 //! Replies that the transport does not take at once, and short ones that are held to be written together.
 //!
+//! The most urgent reply of which no octet was written is first; replies of executors have the level of their request.
 //! They are charged against the memory limits of their connection and of the server before they are kept.
 //! [`Link`](super::link::Link) decides which thread writes them. The [monitor](crate::monitor)
 //! decides how long they may wait.
@@ -22,6 +23,25 @@ const MAX_HELD: usize = 16 << 10;
 thread_local! {
     /// The thread's block for held replies, while it holds none.
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// The urgency of the reply that the thread sends next.
+    static URGENCY: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The time in which the replies of a thread have the urgency of the request that it runs. Other replies have zero.
+pub(crate) struct ReplyUrgencyScope {
+    before: u32,
+}
+
+impl ReplyUrgencyScope {
+    pub(crate) fn enter(urgency: u32) -> Self {
+        Self { before: URGENCY.with(|of_thread| of_thread.replace(urgency)) }
+    }
+}
+
+impl Drop for ReplyUrgencyScope {
+    fn drop(&mut self) {
+        URGENCY.with(|of_thread| of_thread.set(self.before));
+    }
 }
 
 /// Messages that wait to be written on one connection.
@@ -65,6 +85,8 @@ pub(crate) struct QueuedMessage {
     octets: Vec<u8>,
     /// The number of octets that the transport has taken.
     written: usize,
+    /// The urgency of a reply, of which no octet was written when it was queued. `None` for messages that keep their place.
+    urgency: Option<u32>,
     _charge: Charge,
 }
 
@@ -75,8 +97,14 @@ impl ReplyQueue {
         !self.is_writing && self.queued.is_empty()
     }
 
+    /// Adds a message behind those that are as urgent, that have begun, or that keep their place.
     pub(crate) fn push(&mut self, message: QueuedMessage) {
-        self.queued.push_back(message);
+        let stays_before = |before: &QueuedMessage| {
+            before.written > 0 || before.urgency.is_none_or(|urgency| urgency >= message.urgency.unwrap_or(0))
+        };
+        // From the end: all messages are of equal urgency in most programs.
+        let at = self.queued.iter().rposition(stays_before).map_or(0, |at| at + 1);
+        self.queued.insert(at, message);
     }
 
     /// Adds the rest of a message that was sent in part.
@@ -141,7 +169,7 @@ impl ReplyQueue {
                 return Ok(true);
             }
             charge.reduce_to(octets.len());
-            self.push(QueuedMessage { octets, written, _charge: charge });
+            self.push(QueuedMessage { octets, written, urgency: Some(0), _charge: charge });
             return Ok(false);
         }
         self.queue_held();
@@ -152,7 +180,7 @@ impl ReplyQueue {
     pub(crate) fn queue_held(&mut self) {
         if let Some(HeldReplies { octets, mut charge, .. }) = self.held.take() {
             charge.reduce_to(octets.len());
-            self.push(QueuedMessage { octets, written: 0, _charge: charge });
+            self.push(QueuedMessage { octets, written: 0, urgency: Some(0), _charge: charge });
         }
     }
 
@@ -191,9 +219,9 @@ impl ReplyQueue {
 }
 
 impl QueuedMessage {
-    /// A copy of a short message.
+    /// A copy of a short message that no later one overtakes.
     pub(crate) fn of(octets: &[u8], charge: Charge) -> Self {
-        Self { octets: octets.to_vec(), written: 0, _charge: charge }
+        Self { octets: octets.to_vec(), written: 0, urgency: None, _charge: charge }
     }
 
     /// A copy of a message without its first `written` octets. `None` if there is no memory for it.
@@ -201,7 +229,8 @@ impl QueuedMessage {
         let mut octets = Vec::new();
         octets.try_reserve_exact(message.len() - written).ok()?;
         message.with_slices(written, |slices| slices.iter().for_each(|slice| octets.extend_from_slice(slice)));
-        Some(Self { octets, written: 0, _charge: charge })
+        let urgency = (written == 0).then(|| URGENCY.with(Cell::get));
+        Some(Self { octets, written: 0, urgency, _charge: charge })
     }
 
     /// Writes the rest of the message, waiting for the transport.
