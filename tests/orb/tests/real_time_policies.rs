@@ -15,7 +15,7 @@ use spandrel::{
     },
     types::{IiopProfile, Ior},
 };
-use spandrel_giop::{ServiceContext, ServiceContexts};
+use spandrel_giop::{CONTEXT_CODE_SETS, OwnCodeSets, ServiceContext, ServiceContexts, component::Component, ids};
 use spandrel_orb_tests::{
     Probe,
     probe::Target,
@@ -37,6 +37,38 @@ fn received_policies(received: &ReceivedLog) -> Vec<Option<Vec<PropagatedPolicy>
         contexts::find_invocation_policies(&ServiceContexts::from(&contexts[..])).unwrap()
     });
     policies.collect()
+}
+
+#[test]
+fn the_first_request_that_is_sent_has_the_contexts_of_its_connection_whichever_that_is() {
+    for _ in 0..20 {
+        let (port, received) = scripted(answer);
+        let orb =
+            Orb::builder().binding_policies(RtClient::new(&scheduling())).connections_per_peer(1).build().unwrap();
+        let mut ior = with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]);
+        let mut profile = IiopProfile::decode(&ior.profiles[0]).unwrap().unwrap();
+        let code_sets = [Component::OrbType(ids::ORB_TYPE), OwnCodeSets::default().component()];
+        profile.components.extend(code_sets.iter().map(|component| component.encode().unwrap()));
+        ior.profiles = vec![profile.encode().unwrap()];
+        let target: Target = target(&orb, &ior);
+        // Those that begin while the connection is being opened wait for it, and overtake each other.
+        let calls = [5, 20_000, 10, 30_000].map(|priority| at_priority(priority, || target.add_async(3, 4)));
+        std::thread::scope(|scope| {
+            for priority in [7, 25_000] {
+                let target = &target;
+                scope.spawn(move || at_priority(priority, || assert_eq!(target.add(3, 4), Ok(7))));
+            }
+            calls.into_iter().for_each(|call| assert_eq!(block_on(call), Ok(7)));
+        });
+        // A request that begins after a reply has none.
+        assert_eq!(target.add(3, 4), Ok(7));
+        let received = std::mem::take(&mut *received.lock().unwrap());
+        let is_code_sets = |(id, _): &(u32, Vec<u8>)| *id == CONTEXT_CODE_SETS;
+        let has_code_sets: Vec<bool> =
+            received.iter().map(|request| request.contexts.iter().any(is_code_sets)).collect();
+        assert!(matches!(has_code_sets[..], [true, _, _, _, _, _, false]), "{has_code_sets:?}");
+        orb.shutdown().unwrap();
+    }
 }
 
 #[test]
