@@ -16,9 +16,10 @@ use crate::typed::activate_typed;
 
 /// The reason why a channel was not created.
 #[derive(Debug)]
-pub(crate) enum CreateError {
+pub enum CreateError {
     /// Another channel has the name, or it is reserved or no name.
     Name,
+    /// The service failed, or has a bound.
     System(SystemException),
 }
 

@@ -21,16 +21,51 @@ use crate::keys::MONITOR_KEY;
 use crate::registry::Registry;
 use crate::settings::ChannelSettings;
 
-/// The servant of the factory.
+/// The channels of a service, as its factory creates and finds them: in one process, or shared by several.
+pub trait EventChannels: Send + Sync + 'static {
+    /// Creates a channel.
+    ///
+    /// # Errors
+    /// A name that another channel has, or none can have; the exceptions of the service.
+    fn create(&self, settings: ChannelSettings) -> Result<ObjectRef, CreateError>;
+
+    /// Finds the channel with this name.
+    ///
+    /// # Errors
+    /// The exceptions of the service.
+    fn find(&self, name: &str) -> Result<Option<ObjectRef>, SystemException>;
+
+    /// Returns the reference of the monitor.
+    ///
+    /// # Errors
+    /// The exceptions of the adapter.
+    fn monitor(&self) -> Result<ObjectRef, SystemException>;
+}
+
+impl EventChannels for Arc<Registry> {
+    fn create(&self, settings: ChannelSettings) -> Result<ObjectRef, CreateError> {
+        create(self, settings)
+    }
+
+    fn find(&self, name: &str) -> Result<Option<ObjectRef>, SystemException> {
+        find(self, name).map(|channel| reference(&channel)).transpose()
+    }
+
+    fn monitor(&self) -> Result<ObjectRef, SystemException> {
+        Ok(self.shared.adapter.id_to_reference(&ObjectId::from(MONITOR_KEY))?)
+    }
+}
+
+/// The servant of a factory of channels.
 #[derive(Clone, Debug)]
-pub(crate) struct FactoryServant(pub(crate) Arc<Registry>);
+pub struct FactoryServant<C>(pub C);
 
 /// Whether it is the key of event channels: `EventChannel` with the kind `object interface`.
 fn is_of_channels(key: &[NameComponent]) -> bool {
     matches!(key, [component] if component.id == "EventChannel" && component.kind == "object interface")
 }
 
-impl GenericFactoryServant for FactoryServant {
+impl<C: EventChannels> GenericFactoryServant for FactoryServant<C> {
     fn supports(&self, k: &[NameComponent]) -> Result<bool, SystemException> {
         Ok(is_of_channels(k))
     }
@@ -40,7 +75,7 @@ impl GenericFactoryServant for FactoryServant {
             return Err(NoFactory { search_key: k.to_vec() }.into());
         }
         let settings = ChannelSettings::from_criteria(the_criteria)?;
-        match create(&self.0, settings) {
+        match self.0.create(settings) {
             Ok(object) => Ok(Some(object)),
             // As omniEvents does for a name that another channel has.
             Err(CreateError::Name) => {
@@ -52,18 +87,18 @@ impl GenericFactoryServant for FactoryServant {
     }
 }
 
-impl PullMonitorableServant for FactoryServant {
+impl<C: EventChannels> PullMonitorableServant for FactoryServant<C> {
     fn is_alive(&self) -> Result<bool, SystemException> {
         Ok(true)
     }
 }
 
-impl EarlierFactoryServant for FactoryServant {}
+impl<C: EventChannels> EarlierFactoryServant for FactoryServant<C> {}
 
-impl NamedChannelsServant for FactoryServant {
+impl<C: EventChannels> NamedChannelsServant for FactoryServant<C> {
     fn create_channel(&self, channel_name: &str) -> Result<Option<EventChannel>, CreateChannelError> {
         let settings = ChannelSettings { name: Some(channel_name.to_owned()), ..ChannelSettings::default() };
-        match create(&self.0, settings) {
+        match self.0.create(settings) {
             Ok(object) => Ok(Some(object.unchecked_narrow())),
             Err(CreateError::Name) => Err(NameAlreadyUsed {}.into()),
             Err(CreateError::System(exception)) => Err(exception.into()),
@@ -71,16 +106,15 @@ impl NamedChannelsServant for FactoryServant {
     }
 
     fn join_channel(&self, channel_name: &str) -> Result<Option<EventChannel>, JoinChannelError> {
-        let channel = find(&self.0, channel_name).ok_or(EventChannelNotFound {})?;
-        Ok(Some(reference(&channel)?.unchecked_narrow()))
+        let channel = self.0.find(channel_name)?.ok_or(EventChannelNotFound {})?;
+        Ok(Some(channel.unchecked_narrow()))
     }
 }
 
-impl EventChannelFactoryServant for FactoryServant {}
+impl<C: EventChannels> EventChannelFactoryServant for FactoryServant<C> {}
 
-impl MonitoredFactoryServant for FactoryServant {
+impl<C: EventChannels> MonitoredFactoryServant for FactoryServant<C> {
     fn event_monitor(&self) -> Result<Option<Monitor>, SystemException> {
-        let id = ObjectId::from(MONITOR_KEY);
-        Ok(Some(self.0.shared.adapter.id_to_reference(&id)?.unchecked_narrow()))
+        Ok(Some(self.0.monitor()?.unchecked_narrow()))
     }
 }

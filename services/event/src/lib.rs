@@ -45,6 +45,8 @@ mod typed;
 #[doc(hidden)]
 pub use spandrel;
 
+pub use channels::CreateError;
+pub use factory::{EventChannels, FactoryServant};
 pub use keys::{FACTORY_KEY, MONITOR_KEY};
 pub use limits::Limits;
 pub use service::{ADAPTER, EventError, EventOptions, EventService, STORE_FILE};
