@@ -1,0 +1,126 @@
+//! The death of servers and of nodes of the broker while events are pushed.
+
+use std::time::{Duration, Instant};
+
+use spandrel::Orb;
+use spandrel_test_support::wait_until;
+
+use crate::broker::{Cluster, Servers};
+use crate::peers::{Consumer, Supplier};
+
+/// The longest time without an acknowledged event.
+const LONGEST_GAP: Duration = Duration::from_secs(10);
+/// The time between two events of a supplier: the load is not what is tested.
+const PAUSE: Duration = Duration::from_millis(2);
+
+fn client() -> Orb {
+    Orb::builder().request_timeout(Some(Duration::from_secs(9))).build().unwrap()
+}
+
+/// Checks that a consumer gets all acknowledged events, in their order.
+fn check_all(consumer: &Consumer, acknowledged: u64) {
+    wait_until("the acknowledged events", || consumer.last().is_some_and(|last| last + 1 >= acknowledged));
+    let received = consumer.0.lock().unwrap();
+    let missing: Vec<u64> = (0..acknowledged).filter(|event| !received.events.contains(event)).collect();
+    assert!(missing.is_empty(), "of {acknowledged} acknowledged events these are lost: {missing:?}");
+    assert!(received.events.is_sorted(), "events of one supplier have lost their order");
+}
+
+#[test]
+fn events_acknowledged_before_the_death_of_a_server_are_delivered_by_the_other() {
+    let cluster = Cluster::start(1);
+    let mut servers = Servers::start(2, &cluster, &["--channel", "Alarms"]);
+    let orb = client();
+    let channel = servers.channel(&orb, 0, "Alarms");
+    let consumers = [0; 2].map(|_| Consumer::connect(&channel));
+    let supplier = Supplier::start(&orb, &channel, PAUSE);
+    for dead in [0, 1] {
+        let before = consumers[0].0.count();
+        wait_until("events", || consumers[0].0.count() > before + 100);
+        servers.kill(dead);
+        let before = consumers[0].0.count();
+        wait_until("events after the death of a server", || consumers[0].0.count() > before + 100);
+        servers.restart(dead);
+    }
+    let (acknowledged, longest) = supplier.stop();
+    consumers.iter().for_each(|(consumer, ..)| check_all(consumer, acknowledged));
+    assert!(longest < LONGEST_GAP, "{longest:?}");
+}
+
+#[test]
+fn events_acknowledged_before_the_death_of_a_node_of_three_are_delivered() {
+    let mut cluster = Cluster::start(3);
+    let servers = Servers::start(2, &cluster, &["--channel", "Alarms"]);
+    let orb = client();
+    let channel = servers.channel(&orb, 0, "Alarms");
+    let (consumer, ..) = Consumer::connect(&channel);
+    let supplier = Supplier::start(&orb, &channel, PAUSE);
+    wait_until("events", || consumer.count() > 100);
+    cluster.kill(0);
+    let before = consumer.count();
+    wait_until("events after the death of a node", || consumer.count() > before + 500);
+    let (acknowledged, longest) = supplier.stop();
+    check_all(&consumer, acknowledged);
+    assert!(longest < LONGEST_GAP, "{longest:?}");
+}
+
+/// The seconds of random deaths: those of the variable, else a few.
+fn seconds() -> u64 {
+    std::env::var("SPANDREL_DEATHS_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(12)
+}
+
+/// The seed of random deaths, which a failure prints.
+fn seed() -> u64 {
+    std::env::var("SPANDREL_FAULTS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..))
+}
+
+#[test]
+fn three_servers_over_three_nodes_that_die_at_random_lose_nothing() {
+    let seed = seed();
+    eprintln!("SPANDREL_FAULTS_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut cluster = Cluster::start(3);
+    let mut servers = Servers::start(3, &cluster, &["--channel", "Alarms"]);
+    let orb = client();
+    let channel = servers.channel(&orb, 0, "Alarms");
+    let consumers = [0; 3].map(|_| Consumer::connect(&channel));
+    let supplier = Supplier::start(&orb, &channel, PAUSE);
+    let end = Instant::now() + Duration::from_secs(seconds());
+    let (mut deaths_of_servers, mut deaths_of_nodes) = (0, 0);
+    while Instant::now() < end {
+        let counts = || consumers.iter().map(|(consumer, ..)| consumer.count()).min().unwrap_or(0);
+        let before = counts();
+        // One server or one node is down at once; the others must go on.
+        if random.bool() {
+            let nth = random.usize(..servers.count());
+            servers.kill(nth);
+            deaths_of_servers += 1;
+            wait_until("events after the death of a server", || counts() > before + 50);
+            servers.restart(nth);
+        } else {
+            let nth = random.usize(..cluster.size());
+            cluster.kill(nth);
+            deaths_of_nodes += 1;
+            wait_until("events after the death of a node", || counts() > before + 50);
+            cluster.restart(nth);
+        }
+        let before = counts();
+        wait_until("events after a return", || counts() > before + 50);
+    }
+    let (acknowledged, longest) = supplier.stop();
+    for (consumer, ..) in &consumers {
+        check_all(consumer, acknowledged);
+        let received = consumer.0.lock().unwrap();
+        eprintln!(
+            "{} events, {} again, longest gap {:?}",
+            received.events.len(),
+            received.repeated,
+            received.longest_gap
+        );
+    }
+    eprintln!(
+        "{acknowledged} events acknowledged, {deaths_of_servers} servers and {deaths_of_nodes} nodes killed, longest gap \
+         {longest:?}"
+    );
+    assert!(longest < LONGEST_GAP, "{longest:?}");
+}
