@@ -45,7 +45,7 @@ const fn cargo(name: &'static str, arguments: &'static [&'static str], limit: u3
     Step { name, program: Program::Cargo(arguments), limit }
 }
 
-const STEPS: [Step; 27] = [
+const STEPS: [Step; 28] = [
     Step { name: "install", program: Program::Install, limit: 30 },
     task("structure", &["structure"], 15),
     task("features --all", &["features", "--all"], 30),
@@ -65,6 +65,7 @@ const STEPS: [Step; 27] = [
     task("orchestra", &["orchestra", "--samples", "5", "--requests", "2000"], 90),
     task("orchestra-hosts", &["orchestra-hosts"], 30),
     task("etcd: naming over a cluster", &["etcd"], 60),
+    task("jetstream: events over a cluster, ten minutes", &["jetstream"], 60),
     task("hostile peers", &["hostile"], 60),
     task("faults", &["faults"], 60),
     task("fuzzing, 60 seconds a target", &["fuzz", "--seconds", "60"], 60),

@@ -87,6 +87,12 @@ enum Command {
     },
     /// Run the tests of the naming service over a cluster of etcd, in the workspace `extra`
     Etcd,
+    /// Run the tests of the event service over a cluster of JetStream, in the workspace `extra`
+    Jetstream {
+        /// The time for which servers and nodes of the cluster are killed at random
+        #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+        seconds: u32,
+    },
     /// Check the HTTP proxy's OpenAPI document with openapi-spec-validator, call by a client that openapi-python-client
     /// generates, and send requests of schemathesis
     Proxy {
@@ -167,6 +173,7 @@ fn run(command: Command) -> Result<()> {
         Command::Golden => golden::run(),
         Command::Services { kills } => services::run(kills),
         Command::Etcd => services::over_etcd(),
+        Command::Jetstream { seconds } => services::over_jetstream(seconds),
         Command::Proxy { examples } => proxy::run(examples),
         Command::Queues { rounds } => queues::run(rounds),
         Command::Functions { rounds, debug } => functions::run(rounds, profile(debug)),

@@ -21,6 +21,9 @@ pub(crate) const JACORB: &[&str] = &["openjdk-17-jdk-headless", "maven"];
 /// The cluster of the naming service over etcd, and the compiler that its client needs.
 pub(crate) const ETCD: &[&str] = &["etcd-server", "protobuf-compiler", "libprotobuf-dev"];
 
+/// The cluster of the event service over JetStream.
+pub(crate) const JETSTREAM: &[&str] = &["nats-server"];
+
 /// A device server of the TANGO control system.
 pub(crate) const TANGO: &[&str] = &["tango-test"];
 

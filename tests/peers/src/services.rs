@@ -1,5 +1,5 @@
 //! The naming service, the interface repository and the trading service against Java's ORBs, the first also started by the
-//! activator; the end of the services at many instants; and the naming service over etcd.
+//! activator; the end of the services at many instants; and the services of several servers, over etcd and JetStream.
 
 use std::fs;
 use std::path::PathBuf;
@@ -42,12 +42,14 @@ struct KilledService {
 }
 
 const SURVIVES: &str = "acknowledged_changes_survive_kill_9_under_load";
+const EVENTS_SURVIVE: &str = "acknowledged_events_survive_kill_9_under_load";
 const CHANNELS_SURVIVE: &str = "acknowledged_channels_and_connections_survive_kill_9_under_load";
-const KILLED_SERVICES: [KilledService; 7] = [
+const KILLED_SERVICES: [KilledService; 8] = [
     KilledService { kind: "the naming service under load", program: "naming", test: SURVIVES },
     KilledService { kind: "the property service under load", program: "property", test: SURVIVES },
     KilledService { kind: "the trading service under load", program: "trading", test: SURVIVES },
     KilledService { kind: "the event service under load", program: "event", test: CHANNELS_SURVIVE },
+    KilledService { kind: "the notification service under load", program: "notification", test: EVENTS_SURVIVE },
     KilledService {
         kind: "the image store in uploads",
         program: "imaging",
@@ -73,7 +75,7 @@ const OMNIORB_TESTS: [(&str, &str, &str); 3] = [
 ];
 
 /// Runs the clients of Java's ORBs and of omniORB against our services, our stubs against JacORB's service, and then
-/// ends our services this many times while clients bind names, change properties and offers, and create channels, a
+/// ends our services this many times while clients bind names, change properties and offers, create channels and push events, a
 /// trader of a ring, and the activator while servers start. Prints a line for each kind. All kinds run, also after a failure.
 pub(crate) fn run(kills: u32) -> Result<()> {
     packages::require(packages::JACORB)?;
@@ -143,20 +145,26 @@ fn run_tests(program: &str, test: &str, variables: &[(&str, &str)]) -> Outcome {
     Ok(format!("{passed} test{} passed", if passed == 1 { "" } else { "s" }))
 }
 
-/// Checks the workspace `extra`: the naming service over a cluster of etcd, whose servers and members are ended.
+/// Checks the naming service over a cluster of etcd, whose servers and members are ended.
 pub(crate) fn over_etcd() -> Result<()> {
     packages::require(packages::ETCD)?;
-    let manifest = workspace::root().join("extra/Cargo.toml");
-    let target = workspace::target().join("extra");
-    for words in [&["clippy", "--all-targets"][..], &["test"]] {
-        let mut command = Command::new(workspace::cargo_program());
-        command.args(words).arg("--locked").arg("--manifest-path").arg(&manifest).arg("--target-dir").arg(&target);
-        if words[0] == "clippy" {
-            command.args(["--", "-D", "warnings"]);
-        }
-        workspace::run(&mut command)?;
-    }
-    Ok(())
+    check_extra("spandrel-naming-etcd", &[])
+}
+
+/// Checks the event service over a cluster of JetStream, whose servers and nodes are killed at random for this time.
+pub(crate) fn over_jetstream(seconds: u32) -> Result<()> {
+    packages::require(packages::JETSTREAM)?;
+    check_extra("spandrel-event-jetstream", &[("SPANDREL_DEATHS_SECONDS", &seconds.to_string())])
+}
+
+/// Runs the tests of a package of the workspace `extra` with these variables. The compiler of the package is clippy.
+fn check_extra(package: &str, variables: &[(&str, &str)]) -> Result<()> {
+    let mut command = Command::new(workspace::cargo_program());
+    command.args(["test", "--locked", "--package", package, "--manifest-path"]);
+    command.arg(workspace::root().join("extra/Cargo.toml"));
+    command.arg("--target-dir").arg(workspace::target().join("extra")).args(["--", "--nocapture"]);
+    command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__");
+    workspace::run(command.envs(variables.iter().copied()))
 }
 
 impl JavaOrb {

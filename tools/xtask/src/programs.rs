@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::workspace::{self, build_as_for_tests};
 
 /// The tasks that are commands of `tests/peers`.
-pub(crate) const PEERS: [&str; 16] = [
+pub(crate) const PEERS: [&str; 17] = [
     "big-endian",
     "windows",
     "interop",
@@ -16,6 +16,7 @@ pub(crate) const PEERS: [&str; 16] = [
     "golden",
     "services",
     "etcd",
+    "jetstream",
     "proxy",
     "queues",
     "functions",
@@ -40,6 +41,7 @@ Runs with programs of others, whose `--help` builds the program of tests/peers:
   golden            record golden GIOP messages
   services          our services against those of Java's ORBs, and under kill -9
   etcd              the naming service over a cluster of etcd
+  jetstream         the event service over a cluster of JetStream
   proxy             the HTTP proxy against clients of OpenAPI
   tango             a device of the TANGO control system
   servers           the servers of paper 004, ours and others
