@@ -2,16 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use spandrel::services::NamingClient;
 use spandrel::services::cos_event_channel_admin::EventChannel;
 use spandrel::services::cos_event_comm::PushConsumerSkeleton;
 use spandrel::services::event::event_channel_factory::CreateChannelError;
 use spandrel::services::omni_events::EventChannelFactory;
+use spandrel::types::Any;
 use spandrel::{Endpoint, Orb, Poa, SystemException, SystemExceptionKind};
 use spandrel_naming::{NamingOptions, NamingService};
 use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
@@ -141,6 +144,42 @@ fn a_consumer_that_was_killed_is_served_again_when_it_returns() {
     // The event of the meantime was not executed anywhere, and comes first.
     recorder.wait_for(&[2]);
     orb.shutdown().unwrap();
+    client.shutdown().unwrap();
+}
+
+/// The resident memory of a process, in KiB.
+fn resident(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the resident memory");
+    line.trim().trim_end_matches("kB").trim().parse().unwrap()
+}
+
+/// Events are pushed to a consumer that accepts its connection and reads nothing. `SPANDREL_SILENT_SECONDS` is the time.
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_is_flat_while_a_consumer_never_reads() {
+    let time = std::env::var("SPANDREL_SILENT_SECONDS").ok().map(|text| Duration::from_secs(text.parse().unwrap()));
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), 0, &["--channel", "Alarms", "--peer-timeout", "86400000"]);
+    let client = Orb::builder().build().unwrap();
+    let channel = process.channel(&client, "Alarms");
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = client.string_to_object(&format!("corbaloc::{}/silent", silent.local_addr().unwrap())).unwrap();
+    let proxy = consumers(&channel).obtain_push_supplier().unwrap().unwrap();
+    proxy.connect_push_consumer(Some(&silent.unchecked_narrow())).unwrap();
+    let (supplier, event) = (supplier(&channel), Any::new("x".repeat(4_000)).unwrap());
+    let push = |count: usize| (0..count).for_each(|_| supplier.push(&event).unwrap());
+    // The queue of the consumer is full.
+    push(1_500);
+    let (before, start, mut pushed) = (resident(process.child.id()), Instant::now(), 0);
+    while pushed < 4_500 || time.is_some_and(|time| start.elapsed() < time) {
+        push(500);
+        pushed += 500;
+    }
+    let after = resident(process.child.id());
+    // Those events together have more than four times this.
+    assert!(after < before + 4_096, "{before} KiB before {pushed} events, and {after} KiB after them");
+    eprintln!("{before} KiB before {pushed} events, and {after} KiB after them");
     client.shutdown().unwrap();
 }
 

@@ -167,3 +167,24 @@ fn a_consumer_that_never_reads_does_not_block_others() {
     proxy.disconnect_structured_push_supplier().unwrap();
     wait_until("free memory", || served.service().event_octets() == 0);
 }
+
+/// A thousand consumers get each event once; the memory of an event is charged once.
+#[test]
+fn a_thousand_consumers_get_each_event_once() {
+    let served = Served::new();
+    let channel = served.channel();
+    let admin = consumers(&channel);
+    let recorders: Vec<_> = (0..1_000).map(|_| served.connected(&admin).0).collect();
+    let pushes = supplier(&channel);
+    for name in ["a", "b", "c"] {
+        pushes.push_structured_event(&event(name, 1)).unwrap();
+    }
+    assert!(served.service().event_octets() <= 3 * 400, "{}", served.service().event_octets());
+    for recorder in &recorders {
+        recorder.wait_for(&["a", "b", "c"]);
+    }
+    wait_until("the count of the deliveries", || {
+        served.service().metrics()().contains("delivered_total{channel=\"1\"} 3000\n")
+    });
+    wait_until("free memory", || served.service().event_octets() == 0);
+}
