@@ -45,7 +45,7 @@ const fn cargo(name: &'static str, arguments: &'static [&'static str], limit: u3
     Step { name, program: Program::Cargo(arguments), limit }
 }
 
-const STEPS: [Step; 28] = [
+const STEPS: [Step; 29] = [
     Step { name: "install", program: Program::Install, limit: 30 },
     task("structure", &["structure"], 15),
     task("features --all", &["features", "--all"], 30),
@@ -58,6 +58,7 @@ const STEPS: [Step; 28] = [
     task("idl --repository", &["idl", "--repository"], 30),
     task("interop --tshark", &["interop", "--tshark"], 90),
     task("services, 500 kills", &["services"], 90),
+    task("events to a silent consumer, an hour", &["services", "--silent", "3600"], 90),
     task("proxy", &["proxy"], 60),
     task("tango", &["tango"], 30),
     task("stacks", &["stacks"], 30),

@@ -84,6 +84,9 @@ enum Command {
         /// The number of times that the services are killed
         #[arg(long, value_name = "N", default_value_t = 500)]
         kills: u32,
+        /// Instead push events to a consumer that never reads, for this time
+        #[arg(long, value_name = "SECONDS")]
+        silent: Option<u32>,
     },
     /// Run the tests of the naming service over a cluster of etcd, in the workspace `extra`
     Etcd,
@@ -171,7 +174,8 @@ fn run(command: Command) -> Result<()> {
         Command::Idl { repository: true, .. } => repository::run(),
         Command::Idl { compile, .. } => idl::run(compile),
         Command::Golden => golden::run(),
-        Command::Services { kills } => services::run(kills),
+        Command::Services { silent: Some(seconds), .. } => services::run_silent_consumer(seconds),
+        Command::Services { kills, .. } => services::run(kills),
         Command::Etcd => services::over_etcd(),
         Command::Jetstream { seconds } => services::over_jetstream(seconds),
         Command::Proxy { examples } => proxy::run(examples),

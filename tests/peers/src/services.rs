@@ -131,6 +131,13 @@ pub(crate) fn run(kills: u32) -> Result<()> {
     Ok(())
 }
 
+/// Pushes events for this time to a consumer that never reads. Fails if the memory of the event service grows.
+pub(crate) fn run_silent_consumer(seconds: u32) -> Result<()> {
+    let time = [("SPANDREL_SILENT_SECONDS", &*seconds.to_string())];
+    println!("{}", run_tests("event", "memory_is_flat_while_a_consumer_never_reads", &time)?);
+    Ok(())
+}
+
 /// Runs tests of a test program, as built for the tests of the workspace. Their output is printed if they fail.
 fn run_tests(program: &str, test: &str, variables: &[(&str, &str)]) -> Outcome {
     let mut command = Command::new(workspace::cargo_program());
