@@ -12,7 +12,7 @@ use spandrel::bulk::wire::{TOKEN_OCTETS, Token};
 use subtle::ConstantTimeEq;
 
 const SHOW: &[u8; 4] = b"SPTK";
-const CONFIRM: &[u8; 4] = b"SPOK";
+pub(crate) const CONFIRM: &[u8; 4] = b"SPOK";
 /// The time between two datagrams with the token.
 const REPEAT: Duration = Duration::from_millis(20);
 

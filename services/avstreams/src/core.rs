@@ -9,15 +9,18 @@ use spandrel::net::sync::{Arc, Mutex, Weak};
 use spandrel::poa::ObjectId;
 use spandrel::server::Servant;
 use spandrel::services::cos_property_service::PropertySetServant;
+use spandrel::ssliop::Ssliop;
 use spandrel::types;
 use spandrel::{ObjectRef, Poa, SystemException};
 use spandrel_daemon::require_at_most;
 use spandrel_property::{Limits, LocalPropertySet, PropertyIterators};
 
 use crate::flow::FlowEnd;
+use crate::flow_spec::Carrier;
 use crate::limits::AvLimits;
 use crate::media::FlowDefinition;
 use crate::peer_watch::PeerWatch;
+use crate::service::{AvError, AvOptions};
 
 /// The properties of one object at most.
 const MAX_PROPERTIES: usize = 256;
@@ -31,6 +34,7 @@ pub(crate) struct Core {
     pub(crate) limits: AvLimits,
     /// The address at which flows listen.
     pub(crate) host: IpAddr,
+    tls: Option<Ssliop>,
     pub(crate) active_flows: Arc<AtomicUsize>,
     pub(crate) peers: Arc<PeerWatch>,
     objects: AtomicUsize,
@@ -41,10 +45,12 @@ pub(crate) struct Core {
 type LocalObject = (ObjectRef, Weak<dyn Any + Send + Sync>);
 
 impl Core {
-    pub(crate) fn new(adapter: Poa, iterators: Arc<PropertyIterators>, limits: AvLimits, host: IpAddr) -> Arc<Self> {
+    pub(crate) fn new(adapter: Poa, iterators: Arc<PropertyIterators>, options: AvOptions) -> Arc<Self> {
+        let AvOptions { host, limits, tls } = options;
         let (active_flows, objects) = (Arc::default(), AtomicUsize::new(0));
         let peers = PeerWatch::new(limits.absence);
-        Arc::new(Self { adapter, iterators, limits, host, active_flows, peers, objects, locals: Mutex::default() })
+        let locals = Mutex::default();
+        Arc::new(Self { adapter, iterators, limits, host, tls, active_flows, peers, objects, locals })
     }
 
     pub(crate) fn properties(&self) -> LocalPropertySet {
@@ -52,8 +58,30 @@ impl Core {
         LocalPropertySet::new(&self.iterators, limits)
     }
 
+    /// The definition without TLS, if flows cannot go by it here.
+    ///
+    /// # Errors
+    /// A flow that goes by TLS alone.
+    pub(crate) fn usable(&self, mut definition: FlowDefinition) -> Result<FlowDefinition, AvError> {
+        let reason = match &self.tls {
+            None => Some("there is none (AvOptions::tls)".to_owned()),
+            // Only receivers need a certificate.
+            Some(ssliop) if !definition.medium.is_source() => {
+                ssliop.server_family().err().map(|error| spandrel::net::error::report_in_line(&error))
+            }
+            Some(_) => None,
+        };
+        let Some(reason) = reason else { return Ok(definition) };
+        let had_carriers = !definition.carriers.is_empty();
+        definition.carriers.retain(|carrier| *carrier != Carrier::Tls);
+        if had_carriers && definition.carriers.is_empty() {
+            return Err(AvError::Tls { flow: definition.name, reason });
+        }
+        Ok(definition)
+    }
+
     pub(crate) fn flow(&self, definition: &FlowDefinition) -> Arc<FlowEnd> {
-        Arc::new(FlowEnd::new(definition.clone(), self.limits, &self.active_flows))
+        Arc::new(FlowEnd::new(definition.clone(), self.limits, self.tls.clone(), &self.active_flows))
     }
 
     /// Makes the state of an object known by its reference.

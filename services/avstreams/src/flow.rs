@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use spandrel::net::sync::Arc;
 use spandrel::net::sync::atomic::{AtomicUsize, Ordering};
 use spandrel::services::av_streams::FlowState;
+use spandrel::ssliop::Ssliop;
 
 use crate::admission::show;
 use crate::flow_spec::{Carrier, FlowAddress, FlowProtocol};
@@ -22,8 +23,13 @@ pub(crate) struct FlowEnd {
 }
 
 impl FlowEnd {
-    pub(crate) fn new(definition: FlowDefinition, limits: AvLimits, active: &Arc<AtomicUsize>) -> Self {
-        Self { shared: Arc::new(FlowShared::new(definition, limits, active)) }
+    pub(crate) fn new(
+        definition: FlowDefinition,
+        limits: AvLimits,
+        tls: Option<Ssliop>,
+        active: &Arc<AtomicUsize>,
+    ) -> Self {
+        Self { shared: Arc::new(FlowShared::new(definition, limits, tls, active)) }
     }
 
     pub(crate) fn definition(&self) -> &FlowDefinition {
@@ -147,7 +153,7 @@ impl FlowEnd {
 
     /// Begins anew after an end, as `disconnect` and a further connection do.
     pub(crate) fn renewed(&self) -> Self {
-        Self::new(self.definition().clone(), self.shared.limits, &self.shared.active)
+        Self::new(self.definition().clone(), self.shared.limits, self.shared.tls.clone(), &self.shared.active)
     }
 
     pub(crate) fn is_connected(&self) -> bool {

@@ -37,11 +37,13 @@ pub enum Carrier {
     Udp,
     /// `RTP/UDP`: RTP and RTCP by UDP (RFC 3550).
     RtpUdp,
+    /// `TLS`: octets in order, inside of TLS by TCP.
+    Tls,
 }
 
 impl Carrier {
-    /// All carriers, the most capable one first.
-    pub const ALL: [Self; 3] = [Self::RtpUdp, Self::Udp, Self::Tcp];
+    /// All carriers, in the order of preference of flows that name none.
+    pub const ALL: [Self; 4] = [Self::RtpUdp, Self::Udp, Self::Tcp, Self::Tls];
 
     fn parse(text: &str) -> Option<Self> {
         let name = |carrier: &Self| carrier.to_string().eq_ignore_ascii_case(text);
@@ -51,7 +53,7 @@ impl Carrier {
     /// Whether one packet can be lost without the others.
     #[must_use]
     pub fn is_datagram(self) -> bool {
-        self != Self::Tcp
+        !matches!(self, Self::Tcp | Self::Tls)
     }
 }
 
@@ -61,6 +63,7 @@ impl fmt::Display for Carrier {
             Self::Tcp => "TCP",
             Self::Udp => "UDP",
             Self::RtpUdp => "RTP/UDP",
+            Self::Tls => "TLS",
         })
     }
 }
@@ -364,7 +367,7 @@ pub enum FlowSpecError {
     #[error("the flow protocol `{0}` is unknown: `SFP:1.0`, `SFP:1.0:credit=N`, `RTP` or none")]
     Protocol(String),
     /// The carrier protocol is unknown.
-    #[error("the carrier protocol `{0}` is unknown: TCP, UDP or RTP/UDP")]
+    #[error("the carrier protocol `{0}` is unknown: TCP, TLS, UDP or RTP/UDP")]
     Carrier(String),
     /// The address has another form.
     #[error("`{0}` is no address of a flow: carrier=IP:port")]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use spandrel::net::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use spandrel::net::sync::{Arc, Condition, Mutex, time::Deadline};
+use spandrel::ssliop::Ssliop;
 
 use crate::limits::AvLimits;
 use crate::media::FlowDefinition;
@@ -23,6 +24,8 @@ pub(crate) struct Target {
 pub(crate) struct FlowShared {
     pub(crate) definition: FlowDefinition,
     pub(crate) limits: AvLimits,
+    /// The certificate and the authorities of flows by TLS.
+    pub(crate) tls: Option<Ssliop>,
     pub(crate) state: Mutex<State>,
     pub(crate) changed: Condition,
     pub(crate) counters: Counters,
@@ -62,11 +65,17 @@ pub(crate) enum Command {
 }
 
 impl FlowShared {
-    pub(crate) fn new(definition: FlowDefinition, limits: AvLimits, active: &Arc<AtomicUsize>) -> Self {
+    pub(crate) fn new(
+        definition: FlowDefinition,
+        limits: AvLimits,
+        tls: Option<Ssliop>,
+        active: &Arc<AtomicUsize>,
+    ) -> Self {
         let (frame_rate, dscp) = (AtomicU32::new(definition.frame_rate), AtomicU8::new(definition.dscp));
         Self {
             definition,
             limits,
+            tls,
             state: Mutex::default(),
             changed: Condition::default(),
             counters: Counters::default(),

@@ -6,8 +6,8 @@
 //! devices of any ORB. [`AvStreams::add_flow_device`] serves a device of one flow.
 //!
 //! # Flows
-//! The receiver of a flow listens, and the sender connects: by TCP, UDP, or RTP with RTCP; inside of TCP and UDP also by the
-//! Simple Flow Protocol 1.0. Each flow has a thread. A flow that ends tells the control of its stream the reason, by the event
+//! The receiver of a flow listens, and the sender connects: by TCP, TLS, UDP, or RTP with RTCP; inside of TCP, TLS and
+//! UDP also by the Simple Flow Protocol 1.0. Each flow has a thread. A flow that ends tells the control of its stream the reason, by the event
 //! `flow_dead:NAME`. Parties watch the control of their stream, and a control its parties ([`AvLimits::absence`]).
 //!
 //! # Security
@@ -49,6 +49,7 @@ mod sender;
 mod service;
 mod sfp;
 mod statistics;
+mod stream_channel;
 
 pub use device::DeviceDefinition;
 pub use flow_spec::{

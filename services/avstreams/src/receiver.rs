@@ -1,12 +1,13 @@
 //! The thread that receives the frames of a sink.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
-use spandrel::bulk::wire::{TOKEN_OCTETS, Token};
+use spandrel::bulk::wire::Token;
+use spandrel::net::ipc::Transfer;
 use spandrel::net::sync::atomic::Ordering;
 
 use crate::admission::{confirm, is_token, is_wait, new_token, shown_token};
@@ -20,11 +21,10 @@ use crate::rtp::{
 };
 use crate::sfp::{self, FramePart, Message};
 use crate::statistics::add;
+use crate::stream_channel::{StreamListener, without_tls};
 
 /// The longest wait for a packet, after which the thread looks at the state of its flow.
 const TICK: Duration = Duration::from_millis(50);
-/// The wait for connections and their tokens.
-const ACCEPT_TICK: Duration = Duration::from_millis(5);
 /// The attempts to find two free ports in a row.
 const PORT_ATTEMPTS: usize = 64;
 /// The frames that are put together from fragments at a time.
@@ -41,7 +41,7 @@ pub(crate) struct Receiver {
 }
 
 enum Channel {
-    Tcp(TcpListener),
+    Ordered(StreamListener),
     Udp { data: UdpSocket, control: Option<UdpSocket> },
 }
 
@@ -59,10 +59,10 @@ pub(crate) fn open(
     let token = (shared.definition.needs_token && group.is_none()).then(new_token).transpose()?;
     let has_control = carrier == Carrier::RtpUdp;
     let channel = match (carrier, group) {
-        (Carrier::Tcp, _) => {
-            let listener = TcpListener::bind((host, 0))?;
-            listener.set_nonblocking(true)?;
-            Channel::Tcp(listener)
+        (Carrier::Tcp, _) => Channel::Ordered(StreamListener::open(host, None, shared.limits.connect)?),
+        (Carrier::Tls, _) => {
+            let ssliop = shared.tls.as_ref().ok_or_else(without_tls)?;
+            Channel::Ordered(StreamListener::open(host, Some(ssliop), shared.limits.connect)?)
         }
         (_, Some(group)) => {
             let control =
@@ -73,7 +73,7 @@ pub(crate) fn open(
         (Carrier::Udp, None) => Channel::Udp { data: UdpSocket::bind((host, 0))?, control: None },
     };
     let local = match &channel {
-        Channel::Tcp(listener) => listener.local_addr()?,
+        Channel::Ordered(listener) => listener.local_addr()?,
         Channel::Udp { data, .. } => data.local_addr()?,
     };
     let address = FlowAddress {
@@ -123,9 +123,9 @@ impl Receiver {
         let clock = Clock::new(shared.definition.clock_rate);
         let mut output = Output { sink, clock, has_clock: true, told_lost: 0 };
         let outcome = match self.channel {
-            Channel::Tcp(listener) => accept(shared, listener, self.token.as_ref()).and_then(|stream| {
-                let credit = credit_of(self.protocol);
-                receive_stream(shared, stream, matches!(self.protocol, FlowProtocol::Sfp { .. }), credit, &mut output)
+            Channel::Ordered(listener) => listener.accept(shared, self.token.as_ref()).and_then(|channel| {
+                let has_frames = matches!(self.protocol, FlowProtocol::Sfp { .. });
+                receive_stream(shared, channel.transfer(), has_frames, credit_of(self.protocol), &mut output)
             }),
             Channel::Udp { data, control } => {
                 let framing = match (&control, self.protocol) {
@@ -177,95 +177,20 @@ impl Output<'_> {
     }
 }
 
-/// A connection that has not shown the whole token.
-struct Unknown {
-    stream: TcpStream,
-    from: Instant,
-    octets: Vec<u8>,
-}
-
-/// Accepts the connection that shows the token. Others are closed: at most so many wait at a time, and the oldest one makes
-/// room.
-fn accept(shared: &FlowShared, listener: TcpListener, token: Option<&Token>) -> io::Result<TcpStream> {
-    let begin = Instant::now();
-    let mut unknown: Vec<Unknown> = Vec::new();
-    loop {
-        // Also while connections come without end.
-        if begin.elapsed() > shared.limits.connect {
-            let text = format!("no sender has connected within {:?}", shared.limits.connect);
-            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
-        }
-        if shared.command() == Command::End {
-            return Err(io::Error::other("the flow was closed"));
-        }
-        match listener.accept() {
-            Ok((stream, _)) if token.is_none() => {
-                stream.set_nonblocking(false)?;
-                return Ok(stream);
-            }
-            Ok((stream, _)) => {
-                stream.set_nonblocking(true)?;
-                if unknown.len() >= shared.limits.unknown_connections {
-                    unknown.remove(0);
-                    add(&shared.counters.refused, 1);
-                }
-                unknown.push(Unknown { stream, from: Instant::now(), octets: Vec::with_capacity(TOKEN_OCTETS) });
-            }
-            Err(error) => {
-                // A connection that ended before it was accepted, or no descriptor is free.
-                if !is_wait(&error) {
-                    tracing::debug!(%error, "a connection of a flow was lost");
-                }
-                std::thread::sleep(ACCEPT_TICK);
-            }
-        }
-        let mut index = 0;
-        while index < unknown.len() {
-            match read_token(&mut unknown[index], token, shared.limits.connect) {
-                None => index += 1,
-                Some(false) => {
-                    unknown.remove(index);
-                    add(&shared.counters.refused, 1);
-                }
-                Some(true) => {
-                    let stream = unknown.swap_remove(index).stream;
-                    stream.set_nonblocking(false)?;
-                    return Ok(stream);
-                }
-            }
-        }
-    }
-}
-
-/// Whether the connection has shown the token; `None` if that is open.
-fn read_token(unknown: &mut Unknown, token: Option<&Token>, within: Duration) -> Option<bool> {
-    let mut buffer = [0; TOKEN_OCTETS];
-    let missing = TOKEN_OCTETS - unknown.octets.len();
-    match unknown.stream.read(&mut buffer[..missing]) {
-        Ok(0) => return Some(false),
-        Ok(length) => unknown.octets.extend_from_slice(&buffer[..length]),
-        Err(error) if is_wait(&error) => return (unknown.from.elapsed() > within).then_some(false),
-        Err(_) => return Some(false),
-    }
-    (unknown.octets.len() == TOKEN_OCTETS).then(|| token.is_some_and(|token| is_token(token, &unknown.octets)))
-}
-
 /// Receives octets in order: as they come, or in the frames of SFP.
 fn receive_stream(
     shared: &FlowShared,
-    mut stream: TcpStream,
+    stream: &dyn Transfer,
     has_frames: bool,
     credit: Option<u32>,
     output: &mut Output<'_>,
 ) -> io::Result<String> {
-    stream.set_read_timeout(Some(TICK))?;
-    stream.set_write_timeout(Some(shared.limits.idle))?;
-    let mut input = StreamInput { shared, progress: Instant::now() };
+    let mut input = StreamInput { shared, stream, progress: Instant::now() };
     if !has_frames {
         output.has_clock = false;
         let mut buffer = vec![0; 64 << 10];
         loop {
-            let Some(length) = input.read_some(&mut stream, &mut buffer)? else {
+            let Some(length) = input.read_some(&mut buffer)? else {
                 return Ok("the flow was closed".into());
             };
             if length == 0 {
@@ -276,15 +201,15 @@ fn receive_stream(
         }
     }
     let mut start = [0; sfp::START_OCTETS];
-    input.read_all(&mut stream, &mut start)?;
+    input.read_all(&mut start)?;
     let is_known = matches!(sfp::parse(&start), Some(Message::Start { major: 1, .. }));
-    stream.write_all(&sfp::reply(!is_known))?;
+    stream.send_n_within(&sfp::reply(!is_known), shared.limits.idle)?;
     if !is_known {
         return Err(io::Error::other("the sender does not begin by SFP 1.0"));
     }
     loop {
         let mut header = [0; sfp::HEADER_OCTETS];
-        input.read_all(&mut stream, &mut header)?;
+        input.read_all(&mut header)?;
         let header = sfp::parse_header(&header).ok_or_else(|| malformed(shared))?;
         if header.size > shared.limits.frame {
             add(&shared.counters.refused, 1);
@@ -296,17 +221,17 @@ fn receive_stream(
         while body.len() < header.size {
             let begin = body.len();
             body.resize((begin + (64 << 10)).min(header.size), 0);
-            input.read_all(&mut stream, &mut body[begin..])?;
+            input.read_all(&mut body[begin..])?;
         }
-        add(&shared.counters.packets, 1);
         match sfp::parse_body(&header, &body).ok_or_else(|| malformed(shared))? {
             Message::EndOfStream => return Ok("the sender has ended the flow".into()),
             Message::Frame(part) if !part.has_fragments => {
+                add(&shared.counters.packets, 1);
                 let lateness =
                     if part.sequence.is_some() { output.measure(shared, part.timestamp) } else { Duration::ZERO };
                 output.give(shared, part.data, part.timestamp, lateness);
                 if credit.is_some() {
-                    stream.write_all(&sfp::credit(1))?;
+                    stream.send_n_within(&sfp::credit(1), shared.limits.idle)?;
                 }
             }
             _ => return Err(malformed(shared)),
@@ -322,14 +247,15 @@ fn malformed(shared: &FlowShared) -> io::Error {
 /// Reads within the time without progress that is allowed.
 struct StreamInput<'s> {
     shared: &'s FlowShared,
+    stream: &'s dyn Transfer,
     progress: Instant,
 }
 
 impl StreamInput<'_> {
     /// The octets that have come; zero at the end, `None` after the end of the flow.
-    fn read_some(&mut self, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
-            match stream.read(buffer) {
+            match self.stream.recv_within(buffer, TICK) {
                 Ok(length) => {
                     self.progress = Instant::now();
                     return Ok(Some(length));
@@ -347,9 +273,9 @@ impl StreamInput<'_> {
         }
     }
 
-    fn read_all(&mut self, stream: &mut TcpStream, mut buffer: &mut [u8]) -> io::Result<()> {
+    fn read_all(&mut self, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
-            match self.read_some(stream, buffer)? {
+            match self.read_some(buffer)? {
                 None => return Err(io::Error::other("the flow was closed")),
                 Some(0) => return Err(io::Error::other("the sender has closed the connection")),
                 Some(length) => buffer = &mut buffer[length..],

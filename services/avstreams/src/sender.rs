@@ -1,10 +1,11 @@
 //! The thread that sends the frames of a source.
 
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use socket2::SockRef;
+use spandrel::net::ipc::Transfer;
 
 use crate::admission::{exchange, is_wait, show};
 use crate::flow_spec::{Carrier, FlowAddress, FlowProtocol};
@@ -13,6 +14,7 @@ use crate::media::{FlowDefinition, Frame, MediaSource};
 use crate::rtp::{ControlEvent, RtpSender, bye, parse_control, send_control};
 use crate::sfp::{self, Message};
 use crate::statistics::add;
+use crate::stream_channel::StreamChannel;
 
 /// The longest wait of a thread for one event, after which it looks at the others.
 const TICK: Duration = Duration::from_millis(100);
@@ -29,15 +31,25 @@ pub(crate) struct Sender {
 
 #[derive(Debug)]
 enum Channel {
-    Tcp(TcpStream),
+    Ordered(StreamChannel),
     Udp { data: UdpSocket, control: Option<UdpSocket> },
 }
 
 #[derive(Debug)]
 enum Framing {
     Plain,
-    Rtp { sender: RtpSender, name: String, next_report: Instant },
-    Sfp { sequence: u32, source: u32, credit: Option<u32> },
+    Rtp {
+        sender: RtpSender,
+        name: String,
+        next_report: Instant,
+    },
+    Sfp {
+        sequence: u32,
+        source: u32,
+        credit: Option<u32>,
+        /// The octets of a message of the receiver that has not come whole.
+        begun: Vec<u8>,
+    },
 }
 
 /// Connects to a receiver, shows its token, and begins the flow protocol.
@@ -56,7 +68,7 @@ pub(crate) fn open(
     let [a, b, c, d, e, f, ..] = number;
     let source = shared.source_id().unwrap_or(u32::from_be_bytes([a, b, c, d]));
     let mut framing = match protocol {
-        FlowProtocol::Sfp { credit } => Framing::Sfp { sequence: 1, source, credit },
+        FlowProtocol::Sfp { credit } => Framing::Sfp { sequence: 1, source, credit, begun: Vec::new() },
         _ if to.carrier == Carrier::RtpUdp => Framing::Rtp {
             sender: RtpSender::new(source, u16::from_be_bytes([e, f]), shared.definition.payload_type),
             name: format!("spandrel-{source:08x}"),
@@ -64,22 +76,15 @@ pub(crate) fn open(
         },
         _ => Framing::Plain,
     };
-    let channel = if to.carrier == Carrier::Tcp {
-        let mut stream = TcpStream::connect_timeout(&to.data, within)?;
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(TICK))?;
-        stream.set_read_timeout(Some(within))?;
-        if let Some(token) = &to.token {
-            stream.write_all(&token.0)?;
-        }
+    let channel = if !to.carrier.is_datagram() {
+        let stream = StreamChannel::connect(shared, to)?;
         if matches!(framing, Framing::Sfp { .. }) {
-            stream.write_all(&sfp::start())?;
+            stream.transfer().send_n_within(&sfp::start(), within)?;
             let mut reply = [0; sfp::REPLY_OCTETS];
-            stream.read_exact(&mut reply)?;
+            stream.transfer().recv_n_within(&mut reply, within)?;
             require_reply(sfp::parse(&reply))?;
         }
-        stream.set_read_timeout(Some(TICK))?;
-        Channel::Tcp(stream)
+        Channel::Ordered(stream)
     } else {
         let data = socket_for(to, &shared.definition)?;
         if !is_multipoint {
@@ -156,7 +161,7 @@ impl Sender {
     /// The socket of the frames, for the admission of further receivers.
     pub(crate) fn socket(&self) -> io::Result<Option<UdpSocket>> {
         match &self.channel {
-            Channel::Tcp(_) => Ok(None),
+            Channel::Ordered(_) => Ok(None),
             Channel::Udp { data, .. } => data.try_clone().map(Some),
         }
     }
@@ -241,17 +246,17 @@ impl Sender {
             }
         };
         match &self.channel {
-            Channel::Tcp(stream) => set(stream.into(), stream.local_addr().is_ok_and(|addr| addr.is_ipv4())),
+            Channel::Ordered(stream) => set(stream.socket(), stream.is_ipv4()),
             Channel::Udp { data, .. } => set(data.into(), data.local_addr().is_ok_and(|addr| addr.is_ipv4())),
         }
     }
 
     fn send_frame(&mut self, shared: &FlowShared, frame: &Frame) -> io::Result<()> {
-        let is_tcp = matches!(self.channel, Channel::Tcp(_));
-        let most = if is_tcp { usize::MAX } else { shared.limits.datagram };
+        let is_ordered = matches!(self.channel, Channel::Ordered(_));
+        let most = if is_ordered { usize::MAX } else { shared.limits.datagram };
         let messages = match &mut self.framing {
             Framing::Plain => {
-                if !is_tcp && frame.data.len() > MAX_DATAGRAM {
+                if !is_ordered && frame.data.len() > MAX_DATAGRAM {
                     return Err(io::Error::other("a frame without a flow protocol must fit into one datagram"));
                 }
                 vec![frame.data.clone()]
@@ -265,7 +270,9 @@ impl Sender {
         };
         add(&shared.counters.packets, messages.len() as u64);
         match &mut self.channel {
-            Channel::Tcp(stream) => messages.iter().try_for_each(|message| write_within(stream, message, shared)),
+            Channel::Ordered(stream) => {
+                messages.iter().try_for_each(|message| write_within(stream.transfer(), message, shared))
+            }
             Channel::Udp { data, .. } => send_to_all(data, &messages, &shared.targets()),
         }
     }
@@ -353,24 +360,19 @@ impl Sender {
                 data.set_nonblocking(false)?;
                 outcome
             }
-            (Channel::Tcp(stream), Framing::Sfp { credit: Some(credit), .. }) => {
-                stream.set_nonblocking(true)?;
-                let mut message = [0; sfp::CREDIT_OCTETS];
-                let mut outcome = Ok(());
-                while let Ok(length) = stream.peek(&mut message) {
-                    if length == 0 {
-                        outcome = Err(io::Error::other("the receiver has closed the connection"));
-                        break;
-                    }
-                    if length < message.len() {
-                        break;
-                    }
-                    stream.read_exact(&mut message)?;
-                    take_credit(credit, &message, shared);
+            (Channel::Ordered(stream), Framing::Sfp { credit: Some(credit), begun, .. }) => loop {
+                let missing = sfp::CREDIT_OCTETS - begun.len();
+                match stream.transfer().try_recv(&mut buffer[..missing]) {
+                    Ok(0) => return Err(io::Error::other("the receiver has closed the connection")),
+                    Ok(length) => begun.extend_from_slice(&buffer[..length]),
+                    Err(error) if is_wait(&error) => return Ok(()),
+                    Err(error) => return Err(error),
                 }
-                stream.set_nonblocking(false)?;
-                outcome
-            }
+                if begun.len() == sfp::CREDIT_OCTETS {
+                    take_credit(credit, begun, shared);
+                    begun.clear();
+                }
+            },
             _ => Ok(()),
         }
     }
@@ -396,30 +398,13 @@ impl Sender {
             (Channel::Udp { data, .. }, Framing::Sfp { .. }) => {
                 _ = send_to_all(data, &[sfp::end_of_stream()], &targets);
             }
-            (Channel::Tcp(stream), Framing::Sfp { .. }) => {
-                _ = stream.write_all(&sfp::end_of_stream());
-                close_after_reading(stream, shared.limits.idle);
+            (Channel::Ordered(stream), framing) => {
+                if matches!(framing, Framing::Sfp { .. }) {
+                    _ = stream.transfer().send_n_within(&sfp::end_of_stream(), TICK);
+                }
+                stream.close_after_reading(shared.limits.idle);
             }
-            (Channel::Tcp(stream), _) => close_after_reading(stream, shared.limits.idle),
             _ => {}
-        }
-    }
-}
-
-/// Closes the sending side, and reads until the receiver closes as well: a connection that is closed with unread octets
-/// loses those that the receiver has not read.
-fn close_after_reading(stream: &mut TcpStream, within: Duration) {
-    let begin = Instant::now();
-    let mut buffer = [0; 1_024];
-    if stream.shutdown(Shutdown::Write).is_err() {
-        return;
-    }
-    while begin.elapsed() < within {
-        match stream.read(&mut buffer) {
-            Ok(0) => return,
-            Ok(_) => {}
-            Err(error) if is_wait(&error) => {}
-            Err(_) => return,
         }
     }
 }
@@ -460,10 +445,10 @@ fn send_to_all(socket: &UdpSocket, messages: &[Vec<u8>], targets: &[Target]) -> 
 }
 
 /// Writes all, within the time without progress that is allowed.
-fn write_within(stream: &mut TcpStream, mut message: &[u8], shared: &FlowShared) -> io::Result<()> {
+fn write_within(stream: &dyn Transfer, mut message: &[u8], shared: &FlowShared) -> io::Result<()> {
     let mut progress = Instant::now();
     while !message.is_empty() {
-        match stream.write(message) {
+        match stream.send_within(message, TICK) {
             Ok(0) => return Err(io::Error::other("the receiver has closed the connection")),
             Ok(length) => {
                 message = &message[length..];

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use spandrel::net::sync::{Arc, Mutex};
 use spandrel::poa::{EtherealizeObjects, PoaError, WaitForCompletion};
+use spandrel::ssliop::Ssliop;
 use spandrel::{ObjectRef, Orb, Poa, SystemException};
 use spandrel_property::{IteratorOptions, PropertyIterators};
 
@@ -19,17 +20,20 @@ use crate::statistics::FlowStatistics;
 pub const ADAPTER: &str = "AVStreams";
 
 /// The settings of a service.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AvOptions {
     /// The address at which flows listen, and by which other parties reach them (default 127.0.0.1).
     pub host: IpAddr,
     /// The most that the service holds.
     pub limits: AvLimits,
+    /// The certificate and the authorities of flows by TLS, such as those of the ORB (default: none). The certificate of a
+    /// receiver is valid for the address of `host`. Without it, flows do not go by TLS.
+    pub tls: Option<Ssliop>,
 }
 
 impl Default for AvOptions {
     fn default() -> Self {
-        Self { host: IpAddr::V4(Ipv4Addr::LOCALHOST), limits: AvLimits::default() }
+        Self { host: IpAddr::V4(Ipv4Addr::LOCALHOST), limits: AvLimits::default(), tls: None }
     }
 }
 
@@ -43,6 +47,14 @@ pub enum AvError {
     /// The ORB raised an exception instead, or there are too many objects.
     #[error("cannot serve audio and video streams")]
     System(#[from] SystemException),
+    /// The flow goes by TLS alone, which cannot be used.
+    #[error("the flow `{flow}` goes by TLS alone, which cannot be used: {reason}")]
+    Tls {
+        /// The name of the flow.
+        flow: String,
+        /// The reason, such as a missing certificate.
+        reason: String,
+    },
 }
 
 /// Multimedia devices and controls of streams on an ORB.
@@ -96,15 +108,17 @@ impl AvStreams {
         let adapter = Poa::root(orb)?.create_poa(ADAPTER, None, [])?;
         let iterators = PropertyIterators::new(&adapter, IteratorOptions::default())?;
         adapter.the_poa_manager().activate()?;
-        let core = Core::new(adapter, iterators, options.limits, options.host);
+        let core = Core::new(adapter, iterators, options);
         Ok(Self { core, devices: Mutex::default() })
     }
 
     /// Serves a multimedia device, an `AVStreams::MMDevice`.
     ///
     /// # Errors
-    /// Too many objects.
-    pub fn add_device(&self, definition: DeviceDefinition) -> Result<ObjectRef, AvError> {
+    /// Too many objects; a flow that goes by TLS alone, without TLS.
+    pub fn add_device(&self, mut definition: DeviceDefinition) -> Result<ObjectRef, AvError> {
+        let flows = definition.flows.into_iter().map(|flow| self.core.usable(flow));
+        definition.flows = flows.collect::<Result<_, _>>()?;
         let (device, object) = Device::serve(&self.core, definition)?;
         self.devices.lock().push((object.clone(), device));
         Ok(object)
@@ -113,9 +127,9 @@ impl AvStreams {
     /// Serves a flow device, an `AVStreams::FDev`.
     ///
     /// # Errors
-    /// Too many objects.
+    /// As [`add_device`](Self::add_device).
     pub fn add_flow_device(&self, definition: FlowDefinition) -> Result<ObjectRef, AvError> {
-        Ok(FlowDevice::serve(&self.core, definition)?)
+        Ok(FlowDevice::serve(&self.core, self.core.usable(definition)?)?)
     }
 
     /// Serves the control of a new stream, an `AVStreams::StreamCtrl`.

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 use spandrel::services::av_streams::{MediaControl, MmDevice, PositionKey, PositionOrigin};
+use spandrel_test_support::certificates::Authority;
 use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
 
 use crate::support::PATIENCE;
@@ -210,7 +211,7 @@ fn wrong_options_have_the_reason_and_the_remedy() {
         (&["--source", &absent], 2, "absent: No such file"),
         (&["--pattern", "a", "--sink", "a"], 2, "named twice"),
         (&["--pattern", r"a\b"], 2, "is no name of a flow"),
-        (&["--pattern", "a", "--carrier", "ATM"], 2, "expected RTP/UDP, UDP or TCP"),
+        (&["--pattern", "a", "--carrier", "ATM"], 2, "expected RTP/UDP, UDP, TCP or TLS"),
         (&["--pattern", "a", "--protocol", "SFP:2.0"], 2, "expected SFP:1.0"),
         (&["--pattern", "a", "--idle", "soon"], 2, "expected seconds"),
         (&["bind", "127.0.0.1:1", "127.0.0.1:1", "--call", "5"], 1, "cannot use the MMDevice at 127.0.0.1:1"),
@@ -227,4 +228,38 @@ fn wrong_options_have_the_reason_and_the_remedy() {
         command.arg("--help");
         command
     });
+}
+
+#[test]
+fn devices_send_by_tls_with_the_certificates_of_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new("Studio");
+    let server = authority.write_options(folder.path(), "127.0.0.1");
+    let words = |more: &[&'static str]| -> Vec<String> {
+        let more = more.iter().map(|word| (*word).to_owned());
+        server.iter().cloned().chain(["--carrier".to_owned(), "TLS".to_owned()]).chain(more).collect()
+    };
+    let start =
+        |words: Vec<String>| Process::start(folder.path(), &words.iter().map(String::as_str).collect::<Vec<_>>());
+    let sender = start(words(&["--pattern", "video", "--frames", "20", "--frame-rate", "200"]));
+    let receiver = start(words(&["--sink", "video", "--protocol", "SFP:1.0"]));
+    let (a, b) = (sender.ready("MMDevice"), receiver.ready("MMDevice"));
+    let mut player = Process::start(folder.path(), &["play", &a, &b, "--flow", r"video\in\\SFP:1.0"]);
+    player.ready("StreamCtrl");
+    assert!(player.child.wait().unwrap().success());
+    let end = receiver.line("ended: video: ");
+    assert!(end.starts_with("the sender has ended the flow; 20 frames of 24000 octets received, 0 of 20"), "{end}");
+    // A sender that does not trust the authority of the receiver's certificate.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let stranger = Authority::new("Elsewhere").write_options(elsewhere.path(), "127.0.0.1");
+    let words = stranger.iter().map(String::as_str).chain(["--pattern", "video", "--carrier", "TLS"]);
+    let stranger = Process::start(folder.path(), &words.collect::<Vec<_>>());
+    let (code, _, errors) = output(&["bind", &stranger.ready("MMDevice"), &b]);
+    assert!(code == 1 && errors.contains("cannot bind the devices") && errors.contains("UnknownIssuer"), "{errors}");
+    let data = folder.path().display().to_string();
+    let (code, _, errors) = output(&["--data", &data, "--sink", "video", "--carrier", "TLS"]);
+    assert!(
+        code == 2 && errors.contains("video` goes by TLS alone") && errors.contains("--cert and --key"),
+        "{errors}"
+    );
 }

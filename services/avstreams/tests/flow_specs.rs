@@ -83,7 +83,7 @@ fn entries() -> impl Strategy<Value = FlowEntry> {
     ];
     let direction = prop::option::of(prop_oneof![Just(Direction::In), Just(Direction::Out)]);
     let address = (any::<IpAddr>(), 1_u16.., prop::option::of(1_u16..), prop::option::of(any::<[u8; 32]>()));
-    let carrier = prop_oneof![Just(Carrier::Tcp), Just(Carrier::Udp), Just(Carrier::RtpUdp)];
+    let carrier = proptest::sample::select(&Carrier::ALL[..]);
     let parts = ("[a-zA-Z0-9_ ]{1,20}", direction, "[A-Za-z:]{0,10}", protocol, prop::option::of(address), carrier);
     parts.prop_map(|(name, direction, format, protocol, address, carrier)| {
         let address = address.map(|(ip, port, control_port, token)| FlowAddress {

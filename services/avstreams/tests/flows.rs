@@ -3,6 +3,7 @@
 use spandrel::services::av_streams::{FlowState, SfpStatus};
 use spandrel::types::Any;
 use spandrel_avstreams::{Carrier, DSCP, FlowDefinition, QosRange};
+use spandrel_test_support::certificates::Authority;
 
 use crate::support::{Client, PATIENCE, Party, eventually, frame, qos, sink, source};
 
@@ -10,8 +11,9 @@ const FRAMES: u32 = 20;
 
 /// Sends frames of this length by the carrier, in both roles: the A party sends, or the B party.
 fn frames_arrive(carrier: Carrier, spec: &str, length: usize) {
+    let authority = Authority::new("Studio");
     for is_a_sender in [true, false] {
-        let (client, [sender, receiver]) = (Client::new(), [0; 2].map(|_| Party::new()));
+        let (client, [sender, receiver]) = (Client::new(), [0; 2].map(|_| Party::secure(&authority)));
         let source = FlowDefinition { carriers: vec![carrier], ..source("video", FRAMES, length) };
         let (sink, frames) = sink("video");
         let (own, sending) = sender.device(&client, &[source]);
@@ -22,7 +24,7 @@ fn frames_arrive(carrier: Carrier, spec: &str, length: usize) {
         let spec = vec![spec.replace("DIR", direction)];
         assert!(control.bind_devs(Some(a), Some(b), &mut Vec::new(), &spec).unwrap());
         control.start(&[]).unwrap();
-        if carrier == Carrier::Tcp && !spec[0].contains("SFP") {
+        if !carrier.is_datagram() && !spec[0].contains("SFP") {
             // A stream of octets has no frames.
             let mut octets = Vec::new();
             while octets.len() < FRAMES as usize * length {
@@ -64,6 +66,13 @@ fn frames_arrive_by_udp() {
 #[test]
 fn octets_arrive_by_tcp() {
     frames_arrive(Carrier::Tcp, r"video\DIR\\\TCP", 5_000);
+}
+
+#[test]
+fn octets_and_frames_arrive_by_tls() {
+    frames_arrive(Carrier::Tls, r"video\DIR\\\TLS", 5_000);
+    frames_arrive(Carrier::Tls, r"video\DIR\\SFP:1.0\TLS", 100_000);
+    frames_arrive(Carrier::Tls, r"video\DIR\\SFP:1.0:credit=2\TLS", 100_000);
 }
 
 #[test]
@@ -140,8 +149,9 @@ fn frames_flow_only_while_the_flow_is_started() {
 
 #[test]
 fn the_class_of_service_is_that_of_the_device_until_a_stream_changes_it() {
+    let authority = Authority::new("Studio");
     for carrier in Carrier::ALL {
-        let (client, party) = (Client::new(), Party::new());
+        let (client, party) = (Client::new(), Party::secure(&authority));
         let (sink, _frames) = sink("video");
         let ranges = vec![QosRange::new(DSCP, 0, 63)];
         let carriers = vec![carrier];

@@ -9,13 +9,13 @@ use spandrel_avstreams::{AvLimits, Carrier, FlowAddress, FlowDefinition, FlowEnt
 
 use crate::support::{Client, PATIENCE, Party, eventually, sink, source};
 
-fn quick() -> AvLimits {
+pub(crate) fn quick() -> AvLimits {
     let short = Duration::from_millis(700);
     AvLimits { connect: short, idle: short, ..AvLimits::default() }
 }
 
 /// The address at which a receiver waits for its sender.
-fn listening(end_point: &StreamEndPointB, spec: &str) -> FlowAddress {
+pub(crate) fn listening(end_point: &StreamEndPointB, spec: &str) -> FlowAddress {
     let mut spec = vec![spec.to_owned()];
     assert!(end_point.request_connection(None, false, &mut Vec::new(), &mut spec).unwrap());
     FlowEntry::parse_reverse(&spec[0]).unwrap().address.unwrap()
@@ -32,28 +32,32 @@ fn show(socket: &UdpSocket, address: &FlowAddress) {
 }
 
 /// A receiver of one flow, with its counts.
-struct Victim {
+pub(crate) struct Victim {
     client: Client,
-    party: Party,
+    pub(crate) party: Party,
     own: spandrel::ObjectRef,
-    end_point: StreamEndPointB,
-    frames: std::sync::mpsc::Receiver<spandrel_avstreams::ReceivedFrame>,
+    pub(crate) end_point: StreamEndPointB,
+    pub(crate) frames: std::sync::mpsc::Receiver<spandrel_avstreams::ReceivedFrame>,
 }
 
 impl Victim {
     fn new(limits: AvLimits, edit: impl FnOnce(FlowDefinition) -> FlowDefinition) -> Self {
-        let (client, party) = (Client::new(), Party::with(limits));
+        Self::at(Party::with(limits), edit)
+    }
+
+    pub(crate) fn at(party: Party, edit: impl FnOnce(FlowDefinition) -> FlowDefinition) -> Self {
+        let client = Client::new();
         let (flow, frames) = sink("video");
         let (own, device) = party.device(&client, &[edit(flow)]);
         let (end_point, _, _) = device.create_b(None, &mut Vec::new(), &mut String::new(), &[]).unwrap();
         Self { client, party, own, end_point: end_point.unwrap(), frames }
     }
 
-    fn counts(&self) -> FlowStatistics {
+    pub(crate) fn counts(&self) -> FlowStatistics {
         self.party.streams().statistics(&self.own, "video")[0]
     }
 
-    fn end(&self) -> Option<String> {
+    pub(crate) fn end(&self) -> Option<String> {
         self.party.streams().ends(&self.own, "video")[0].clone()
     }
 }
@@ -227,12 +231,21 @@ fn a_receiver_without_sender_and_a_silent_sender_end_with_the_reason() {
 }
 
 /// A sender of our own that is told to send to an address of this test.
-fn sending_to(
-    limits: AvLimits,
+fn sending_to(limits: AvLimits, edit: impl FnOnce(FlowDefinition) -> FlowDefinition, spec: &str) -> SendingParty {
+    sending_from(Party::with(limits), edit, spec)
+}
+
+/// A sender with its client, its device, and the outcome of the request.
+type SendingParty =
+    (Client, Party, spandrel::ObjectRef, Result<StreamEndPoint, stream_end_point::RequestConnectionError>);
+
+/// As [`sending_to`], with a party of one's own.
+pub(crate) fn sending_from(
+    party: Party,
     edit: impl FnOnce(FlowDefinition) -> FlowDefinition,
     spec: &str,
-) -> (Client, Party, spandrel::ObjectRef, Result<StreamEndPoint, stream_end_point::RequestConnectionError>) {
-    let (client, party) = (Client::new(), Party::with(limits));
+) -> SendingParty {
+    let client = Client::new();
     let (own, device) = party.device(&client, &[edit(source("video", u32::MAX, 60_000))]);
     let (end_point, _, _) = device.create_b(None, &mut Vec::new(), &mut String::new(), &[]).unwrap();
     let end_point: StreamEndPoint = end_point.unwrap().unchecked_narrow();

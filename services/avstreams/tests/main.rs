@@ -12,3 +12,4 @@ mod hostile;
 mod losses;
 mod single_flows;
 mod support;
+mod tls;

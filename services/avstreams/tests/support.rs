@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use spandrel::services::av_streams::{MmDevice, QoS, StreamCtrl};
 use spandrel::services::cos_property_service::Property;
+use spandrel::ssliop::{Ssliop, pem};
 use spandrel::types::Any;
 use spandrel::{Endpoint, ObjectRef, Orb};
 use spandrel_avstreams::{
     AvLimits, AvOptions, AvStreams, DeviceDefinition, FlowDefinition, Frame, Medium, ReceivedFrame,
 };
+use spandrel_test_support::certificates::{Authority, Identity};
 
 /// The longest wait for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,8 +29,21 @@ impl Party {
     }
 
     pub(crate) fn with(limits: AvLimits) -> Self {
+        Self::with_options(AvOptions { limits, ..AvOptions::default() })
+    }
+
+    /// A party with a certificate of the authority for its host.
+    pub(crate) fn secure(authority: &Authority) -> Self {
+        Self::with_tls(AvLimits::default(), tls(authority, "127.0.0.1"))
+    }
+
+    pub(crate) fn with_tls(limits: AvLimits, tls: Ssliop) -> Self {
+        Self::with_options(AvOptions { limits, tls: Some(tls), ..AvOptions::default() })
+    }
+
+    fn with_options(options: AvOptions) -> Self {
         let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
-        let streams = AvStreams::start(&orb, AvOptions { limits, ..AvOptions::default() }).unwrap();
+        let streams = AvStreams::start(&orb, options).unwrap();
         Self { streams: Some(streams), orb }
     }
 
@@ -52,6 +67,14 @@ impl Drop for Party {
         }
         self.orb.shutdown().unwrap();
     }
+}
+
+/// TLS with a certificate of the authority for this host, which trusts the authority.
+pub(crate) fn tls(authority: &Authority, host: &str) -> Ssliop {
+    let Identity { chain, key } = authority.issue(host);
+    Ssliop::ring()
+        .identity(pem::certificates(chain.as_bytes()).unwrap(), pem::private_key(key.as_bytes()).unwrap())
+        .trust(pem::authorities(authority.pem().as_bytes()).unwrap())
 }
 
 /// The ORB of the party that controls.

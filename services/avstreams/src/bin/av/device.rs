@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use spandrel::services::av_streams::MediaControl;
 use spandrel::types::Interface as _;
 use spandrel::{ObjectRef, Poa};
-use spandrel_avstreams::{AvStreams, DeviceDefinition};
+use spandrel_avstreams::{AvError, AvStreams, DeviceDefinition};
 use spandrel_daemon::{Daemon, Failure, Publication};
 
 use crate::options::{Args, DEVICE_KEY, MEDIA_KEY, PORT};
@@ -31,7 +31,7 @@ impl Served {
         let definition = args.definition(&playback)?;
         // Devices have no state: several of them run on one machine.
         let daemon = args.daemon.start_services(&[], default_port)?;
-        let streams = AvStreams::start(daemon.orb(), args.options()).map_err(Failure::failed)?;
+        let streams = AvStreams::start(daemon.orb(), args.options(daemon.ssliop())).map_err(Failure::failed)?;
         let serve = |mut definition: DeviceDefinition| {
             if definition.flows.iter().any(|flow| flow.medium.is_source()) {
                 let root = Poa::root(daemon.orb()).map_err(Failure::failed)?;
@@ -40,7 +40,10 @@ impl Served {
                 daemon.orb().set_object_key_alias(MEDIA_KEY, media.as_object()).map_err(Failure::failed)?;
                 definition.media_control = Some(media);
             }
-            let device = streams.add_device(definition.clone()).map_err(Failure::failed)?;
+            let device = streams.add_device(definition.clone()).map_err(|error| match error {
+                error @ AvError::Tls { .. } => Failure::usage(anyhow!("{error} (--cert and --key)")),
+                error => Failure::failed(error),
+            })?;
             daemon.orb().set_object_key_alias(DEVICE_KEY, &device).map_err(Failure::failed)?;
             Ok((device, definition))
         };

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Parser, Subcommand};
+use spandrel::ssliop::Ssliop;
 use spandrel_avstreams::{
     AvLimits, AvOptions, Carrier, DSCP, DeviceDefinition, FRAME_RATE, FlowDefinition, FlowEntry, FlowProtocol, QosRange,
 };
@@ -75,7 +76,8 @@ pub(crate) struct DeviceArgs {
     /// The octets of a frame
     #[arg(long, value_name = "OCTETS", default_value_t = 1_200, value_parser = clap::value_parser!(u32).range(8..=4_194_304))]
     frame_octets: u32,
-    /// A carrier of the flows, the preferred one first: `RTP/UDP`, `UDP` or `TCP` [default: all in this order]
+    /// A carrier of the flows, the preferred one first: `RTP/UDP`, `UDP`, `TCP` or `TLS`, for which a receiver has --cert and
+    /// --key, and its sender --ca [default: all in this order]
     #[arg(long, value_name = "CARRIER")]
     carrier: Vec<String>,
     /// The flow protocol if a stream asks for none: `SFP:1.0`, or `SFP:1.0:credit=N` with flow control
@@ -192,12 +194,13 @@ impl LimitArgs {
 }
 
 impl Args {
-    /// The settings of the service.
-    pub(crate) fn options(&self) -> AvOptions {
+    /// The settings of the service, with the certificates of the ORB.
+    pub(crate) fn options(&self, ssliop: &Ssliop) -> AvOptions {
         let LimitArgs { connect, idle, call, absence } = self.limits;
         AvOptions {
             host: self.device.flow_host,
             limits: AvLimits { connect, idle, call, absence, ..AvLimits::default() },
+            tls: Some(ssliop.clone()),
         }
     }
 
@@ -263,7 +266,7 @@ impl DeviceArgs {
     fn carriers(&self) -> anyhow::Result<Vec<Carrier>> {
         let carrier = |text: &String| {
             let named = Carrier::ALL.into_iter().find(|carrier| carrier.to_string().eq_ignore_ascii_case(text));
-            named.ok_or_else(|| anyhow!("invalid value `{text}` for --carrier: expected RTP/UDP, UDP or TCP"))
+            named.ok_or_else(|| anyhow!("invalid value `{text}` for --carrier: expected RTP/UDP, UDP, TCP or TLS"))
         };
         let carriers = self.carrier.iter().map(carrier).collect::<Result<Vec<_>, _>>()?;
         Ok(if carriers.is_empty() { Carrier::ALL.to_vec() } else { carriers })
