@@ -7,7 +7,7 @@ use spandrel::net::sync::{Arc, Mutex, Weak};
 use spandrel::services::av_streams::{
     BasicStreamCtrlServant, FlowSpec, FlowState, MCastConfigIf, MCastConfigIfServant, MCastConfigIfSkeleton, MmDevice,
     QoS, StreamCtrl, StreamCtrlServant, StreamCtrlSkeleton, StreamEndPoint, StreamEndPointA, StreamEndPointB,
-    StreamEvent, StreamQoS, VDev, basic_stream_ctrl, m_cast_config_if, stream_ctrl,
+    StreamEvent, StreamQoS, VDev, basic_stream_ctrl, m_cast_config_if, stream_ctrl, v_dev,
 };
 use spandrel::services::cos_property_service::{Property, PropertySetServant};
 use spandrel::types;
@@ -16,7 +16,7 @@ use spandrel_property::{LocalPropertySet, delegate_property_set};
 
 use crate::core::{Activation, Core, set_property};
 use crate::flow_spec::{FlowEntry, MAX_FLOWS, parse_flow_spec, shown, shown_within};
-use crate::peer_watch::Watcher;
+use crate::peer_watch::{WatchGuard, Watcher, is_gone};
 use crate::refusal::Refusal;
 
 /// The events that a control remembers.
@@ -34,6 +34,8 @@ struct StreamParty {
     device: Option<MmDevice>,
     virtual_device: Option<VDev>,
     end_point: StreamEndPoint,
+    /// Watches the end point while the party is in the stream.
+    watch: Option<Arc<WatchGuard>>,
 }
 
 /// The state of a stream.
@@ -161,8 +163,8 @@ impl Control {
         let end_point = end_point.ok_or_else(|| Refusal::Failed("the A party creates no end point".to_owned()))?;
         let end_point = self.core.timed(&end_point);
         let virtual_device = virtual_device.map(|device| self.core.timed(&device));
-        let party =
-            StreamParty { device: Some(device.clone()), virtual_device, end_point: StreamEndPoint::clone(&end_point) };
+        let end = StreamEndPoint::clone(&end_point);
+        let party = StreamParty { device: Some(device.clone()), virtual_device, end_point: end, watch: None };
         Ok((end_point, party, is_met))
     }
 
@@ -178,8 +180,8 @@ impl Control {
         let end_point = end_point.ok_or_else(|| Refusal::Failed("the B party creates no end point".to_owned()))?;
         let end_point = self.core.timed(&end_point);
         let virtual_device = virtual_device.map(|device| self.core.timed(&device));
-        let party =
-            StreamParty { device: Some(device.clone()), virtual_device, end_point: StreamEndPoint::clone(&end_point) };
+        let end = StreamEndPoint::clone(&end_point);
+        let party = StreamParty { device: Some(device.clone()), virtual_device, end_point: end, watch: None };
         Ok((end_point, party, is_met))
     }
 
@@ -205,8 +207,7 @@ impl Control {
         match bound {
             Ok((b_party, is_met)) => {
                 self.record_flows(spec, &a_party.end_point)?;
-                self.watch(&a_party.end_point);
-                self.watch(&b_party.end_point);
+                let (a_party, b_party) = (self.watched(a_party), self.watched(b_party));
                 let mut state = self.state.lock();
                 state.a_party = Some(a_party);
                 state.b_parties.push(b_party);
@@ -239,11 +240,12 @@ impl Control {
     }
 
     /// Watches a party of the stream, which ends when the party is lost.
-    fn watch(&self, end_point: &StreamEndPoint) {
+    fn watched(&self, mut party: StreamParty) -> StreamParty {
         if let Some(control) = self.own.upgrade() {
             let watcher: Arc<dyn Watcher> = control;
-            self.core.peers.add(end_point, &watcher);
+            party.watch = Some(Arc::new(self.core.peers.add(&party.end_point, &watcher)));
         }
+        party
     }
 
     fn require_unbound(&self) -> Result<(), Refusal> {
@@ -281,7 +283,7 @@ impl Control {
             }
         };
         self.record_flows(spec, &a_party.end_point)?;
-        self.watch(&a_party.end_point);
+        let a_party = self.watched(a_party);
         let mut state = self.state.lock();
         (state.groups, state.configuration) = (groups, Some(configuration));
         state.a_party = Some(a_party);
@@ -324,7 +326,7 @@ impl Control {
         })();
         match added {
             Ok(is_connected) => {
-                self.watch(&b_party.end_point);
+                let b_party = self.watched(b_party);
                 self.state.lock().b_parties.push(b_party);
                 Ok(is_connected && is_met)
             }
@@ -574,16 +576,14 @@ impl StreamCtrlServant for Control {
         self.require_unbound()?;
         let is_met = a_end.connect(Some(b_end), qos, flows)?;
         self.record_flows(flows, a_end)?;
-        self.watch(a_end);
-        self.watch(b_end);
-        let party = |end_point: &StreamEndPoint| StreamParty {
-            device: None,
-            virtual_device: None,
-            end_point: end_point.clone(),
+        let party = |end_point: &StreamEndPoint| {
+            let end_point = end_point.clone();
+            self.watched(StreamParty { device: None, virtual_device: None, end_point, watch: None })
         };
+        let (a_party, b_party) = (party(a_end), party(b_end));
         let mut state = self.state.lock();
-        state.a_party = Some(party(a_end));
-        state.b_parties.push(party(b_end));
+        state.a_party = Some(a_party);
+        state.b_parties.push(b_party);
         state.granted.clone_from(qos);
         Ok(is_met)
     }
@@ -621,9 +621,9 @@ impl StreamCtrlServant for Control {
 
 /// The servant of a multipoint stream's configuration.
 pub(crate) struct MulticastConfiguration {
+    core: Arc<Core>,
     peers: Mutex<Vec<VDev>>,
     initial: Mutex<Vec<Property>>,
-    most: usize,
     properties: LocalPropertySet,
     activation: Activation,
 }
@@ -633,9 +633,9 @@ delegate_property_set!(MulticastConfiguration, properties);
 impl MulticastConfiguration {
     fn serve(core: &Arc<Core>) -> Result<ObjectRef, SystemException> {
         let configuration = Arc::new(Self {
+            core: Arc::clone(core),
             peers: Mutex::default(),
             initial: Mutex::default(),
-            most: core.limits.receivers,
             properties: core.properties(),
             activation: Activation::default(),
         });
@@ -659,10 +659,11 @@ impl MCastConfigIfServant for MulticastConfiguration {
         spec: &[String],
     ) -> Result<bool, m_cast_config_if::SetPeerError> {
         let peer = peer.ok_or_else(|| Refusal::Failed("the peer is nil".to_owned()))?;
-        let peer: VDev = peer.narrow().map_err(Refusal::from)?;
-        if self.peers.lock().len() >= self.most {
-            return Err(Refusal::Failed(format!("a configuration has at most {} peers", self.most)).into());
+        let most = self.core.limits.receivers;
+        if self.peers.lock().len() >= most {
+            return Err(Refusal::Failed(format!("a configuration has at most {most} peers")).into());
         }
+        let peer: VDev = self.core.timed_object(peer).narrow().map_err(Refusal::from)?;
         let is_met = peer.modify_qo_s(qos, spec).map_err(Refusal::from)?;
         let initial = self.initial.lock().clone();
         for setting in &initial {
@@ -675,9 +676,12 @@ impl MCastConfigIfServant for MulticastConfiguration {
     fn configure(&self, setting: &Property) -> Result<(), SystemException> {
         set_property(&self.properties, &setting.property_name, &setting.property_value);
         for peer in self.peers() {
-            // A peer that does not know the setting does not keep the others from it.
+            // A peer that does not know the setting, or is gone, does not keep the others from it.
             if let Err(error) = peer.configure(setting) {
                 tracing::debug!(%error, setting = shown(&setting.property_name), "a peer was not configured");
+                if matches!(&error, v_dev::ConfigureError::System(exception) if is_gone(exception)) {
+                    self.peers.lock().retain(|other| !other.is_equivalent(&peer));
+                }
             }
         }
         Ok(())

@@ -103,6 +103,11 @@ impl Core {
         object.as_object().with_timeout(Some(self.limits.call)).unchecked_narrow()
     }
 
+    /// As [`timed`](Self::timed), for an object whose interface is not verified yet.
+    pub(crate) fn timed_object(&self, object: &ObjectRef) -> ObjectRef {
+        object.with_timeout(Some(self.limits.call))
+    }
+
     /// The number of end points, controls and flow end points.
     pub(crate) fn objects(&self) -> usize {
         self.objects.load(Ordering::Relaxed)

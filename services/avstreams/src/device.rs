@@ -244,7 +244,7 @@ impl MmDeviceServant for Device {
 
     fn add_fdev(&self, device: Option<&ObjectRef>) -> Result<String, mm_device::AddFdevError> {
         let device = device.ok_or_else(|| Refusal::Failed("the flow device is nil".to_owned()))?;
-        let flow_device: FDev = device.narrow().map_err(Refusal::from)?;
+        let flow_device: FDev = self.core.timed_object(device).narrow().map_err(Refusal::from)?;
         let name = flow_device.get_property_value(FLOW_NAME).ok().and_then(|name| name.extract::<String>().ok());
         let name = name.ok_or_else(|| Refusal::Failed(format!("the flow device has no property `{FLOW_NAME}`")))?;
         let mut devices = self.flow_devices.lock();

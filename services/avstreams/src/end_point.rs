@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use spandrel::net::sync::{Arc, Mutex, Weak};
-use spandrel::services::av_streams::FlowEndPoint;
 use spandrel::services::av_streams::{
     FlowSpec, FlowState, Negotiator, StreamCtrl, StreamEndPoint, StreamEndPointAServant, StreamEndPointASkeleton,
     StreamEndPointB, StreamEndPointBServant, StreamEndPointBSkeleton, StreamEndPointServant, StreamEvent, StreamQoS,
@@ -22,7 +21,7 @@ use crate::flow_spec::{
     Carrier, Direction, FlowAddress, FlowEntry, FlowProtocol, parse_flow_spec, parse_reverse_flow_spec,
 };
 use crate::media::FlowDefinition;
-use crate::peer_watch::Watcher;
+use crate::peer_watch::{WatchGuard, Watcher};
 use crate::qos::{apply, negotiate};
 use crate::refusal::Refusal;
 
@@ -50,6 +49,8 @@ pub(crate) struct EndPoint {
     properties: LocalPropertySet,
     pub(crate) activation: Activation,
     groups: Vec<FlowAddress>,
+    /// Watches the control until the end.
+    watch: Mutex<Option<WatchGuard>>,
 }
 
 /// A flow of an end point.
@@ -95,6 +96,7 @@ impl EndPoint {
             properties: core.properties(),
             activation: Activation::default(),
             groups,
+            watch: Mutex::default(),
         });
         end_point.publish_all();
         end_point
@@ -112,7 +114,7 @@ impl EndPoint {
     pub(crate) fn watch_control(self: &Arc<Self>) {
         if let Some(control) = &self.control {
             let watcher: Arc<dyn Watcher> = Arc::<Self>::clone(self);
-            self.core.peers.add(control, &watcher);
+            *self.watch.lock() = Some(self.core.peers.add(control, &watcher));
         }
     }
 
@@ -416,6 +418,8 @@ impl EndPoint {
             }
         }
         self.activation.end();
+        // It takes a lock of its own.
+        drop(self.watch.lock().take());
     }
 }
 
@@ -544,9 +548,8 @@ impl StreamEndPointServant for EndPoint {
 
     fn add_fep(&self, fep: Option<&ObjectRef>) -> Result<String, stream_end_point::AddFepError> {
         let fep = fep.ok_or_else(|| Refusal::Failed("the flow end point is nil".to_owned()))?;
-        let fep: FlowEndPoint = fep.narrow().map_err(Refusal::from)?;
         // The flow of another process's object cannot be one of this end point.
-        let state = self.core.local::<FlowEndPointState>(&fep).ok_or(Refusal::NotSupported)?;
+        let state = self.core.local::<FlowEndPointState>(fep).ok_or(Refusal::NotSupported)?;
         let name = state.name();
         let mut flows = self.flows.lock();
         if flows.contains_key(&name) {

@@ -53,9 +53,12 @@ impl FlowEnd {
         };
         self.require_carrier(carrier)?;
         self.shared.begin()?;
-        let opened = receiver::open(&self.shared, carrier, protocol, host, group);
-        let (address, receiver) = opened.inspect_err(|_| self.shared.abort())?;
         let mut sink = create();
+        let opened = match sink.failure() {
+            Some(reason) => Err(io::Error::other(reason)),
+            None => receiver::open(&self.shared, carrier, protocol, host, group),
+        };
+        let (address, receiver) = opened.inspect_err(|_| self.shared.abort())?;
         FlowShared::spawn(&self.shared, move |shared| {
             shared.die(&receiver.run(shared, sink.as_mut()));
             sink.flow_ended(&shared.death(), &shared.counters.snapshot());
@@ -71,14 +74,17 @@ impl FlowEnd {
         };
         self.require_carrier(to.carrier)?;
         self.shared.begin()?;
-        let opened = sender::open(&self.shared, to, protocol, is_multipoint);
+        let mut source = create();
+        let opened = match source.failure() {
+            Some(reason) => Err(io::Error::other(reason)),
+            None => sender::open(&self.shared, to, protocol, is_multipoint),
+        };
         let sender = opened.inspect_err(|_| self.shared.abort())?;
         if let Err(error) = self.add_target(to) {
             self.shared.abort();
             return Err(error);
         }
         self.shared.state.lock().socket = sender.socket()?;
-        let mut source = create();
         FlowShared::spawn(&self.shared, move |shared| {
             shared.die(&sender.run(shared, source.as_mut()));
             source.flow_ended(&shared.death(), &shared.counters.snapshot());

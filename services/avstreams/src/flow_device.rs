@@ -262,7 +262,8 @@ impl FlowConnectionServant for Connection {
     ) -> Result<bool, flow_connection::ConnectDevsError> {
         let missing = || Refusal::Failed("a flow connection needs two devices".to_owned());
         let (a_party, b_party) = (a_party.ok_or_else(missing)?, b_party.ok_or_else(missing)?);
-        let own = self.own()?;
+        let (own, core) = (self.own()?, self.activation.core()?);
+        let (a_party, b_party) = (&core.timed(a_party), &core.timed(b_party));
         let mut name = String::new();
         // Either device may be the producer.
         let (producer, consumer_device) = match a_party.create_producer(Some(&own), qos, &mut name) {
@@ -375,7 +376,7 @@ impl FlowConnectionServant for Connection {
         if !is_any {
             return Err(Refusal::NotConnected.into());
         }
-        _ = target.destroy();
+        _ = self.activation.core()?.timed(target).destroy();
         Ok(true)
     }
 }

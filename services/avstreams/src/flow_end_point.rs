@@ -303,7 +303,8 @@ impl FlowEndPointServant for FlowEndPointState {
 
     fn is_fep_compatible(&self, fep: Option<&FlowEndPoint>) -> Result<bool, flow_end_point::IsFepCompatibleError> {
         let Some(fep) = fep else { return Ok(false) };
-        let formats = fep.get_property_value(FORMATS).ok().and_then(|value| value.extract::<Vec<String>>().ok());
+        let formats =
+            self.core.timed(fep).get_property_value(FORMATS).ok().and_then(|value| value.extract::<Vec<String>>().ok());
         let (own, other) = (&self.definition.formats, formats.unwrap_or_default());
         let is_common = own.is_empty() || other.is_empty() || own.iter().any(|format| other.contains(format));
         if is_common { Ok(true) } else { Err(Refusal::FormatMismatch.into()) }

@@ -40,6 +40,12 @@ pub trait MediaSource: Send {
     /// The next frame; `None` ends the flow.
     fn next_frame(&mut self) -> Option<Frame>;
 
+    /// The reason why there are no further frames, such as a file that cannot be read. A flow is not connected if there is
+    /// one, and ends with it in place of `the source has ended`.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
     /// Takes the reason why the flow has ended, and its counts. No frame is asked for after it.
     fn flow_ended(&mut self, reason: &str, statistics: &FlowStatistics) {
         _ = (reason, statistics);
@@ -56,6 +62,12 @@ impl<F: FnMut() -> Option<Frame> + Send> MediaSource for F {
 pub trait MediaSink: Send {
     /// Takes the next frame of the flow.
     fn take_frame(&mut self, frame: ReceivedFrame);
+
+    /// The reason why the sink takes no frames, such as a file that cannot be written. A flow is not connected if there is
+    /// one, and ends with it after the frame that has failed.
+    fn failure(&self) -> Option<String> {
+        None
+    }
 
     /// Takes the reason why the flow has ended, and its counts. No frame comes after it.
     fn flow_ended(&mut self, reason: &str, statistics: &FlowStatistics) {

@@ -2,6 +2,7 @@
 //!
 //! Each peer is asked by `_non_existent`, all of them at the same time, so that those that do not answer delay nothing.
 
+use std::collections::BTreeMap;
 use std::future::Future as _;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -32,7 +33,9 @@ pub(crate) struct PeerWatch {
 
 #[derive(Default)]
 struct State {
-    watches: Vec<Watch>,
+    /// The watches by their numbers.
+    watches: BTreeMap<u64, Watch>,
+    next_number: u64,
     is_running: bool,
     is_stopped: bool,
 }
@@ -57,17 +60,17 @@ impl PeerWatch {
         Arc::new(Self { limit, state: Mutex::default(), changed: Condition::default() })
     }
 
-    /// Watches a peer until the watcher is dropped, or the peer was lost.
-    pub(crate) fn add(self: &Arc<Self>, peer: &ObjectRef, watcher: &Arc<dyn Watcher>) {
-        if self.limit == Duration::MAX {
-            return;
-        }
+    /// Watches a peer until the result is dropped, or the peer was lost.
+    pub(crate) fn add(self: &Arc<Self>, peer: &ObjectRef, watcher: &Arc<dyn Watcher>) -> WatchGuard {
         let mut state = self.state.lock();
-        state.watches.push(Watch {
-            peer: peer.with_timeout(Some(self.interval())),
-            watcher: Arc::downgrade(watcher),
-            silence: None,
-        });
+        let number = state.next_number;
+        let guard = WatchGuard { watch: Arc::clone(self), number };
+        if self.limit == Duration::MAX {
+            return guard;
+        }
+        state.next_number += 1;
+        let peer = peer.with_timeout(Some(self.interval()));
+        state.watches.insert(number, Watch { peer, watcher: Arc::downgrade(watcher), silence: None });
         if !state.is_running && !state.is_stopped {
             let watch = Arc::clone(self);
             let spawned = std::thread::Builder::new().name("spandrel-av-watch".to_owned()).spawn(move || watch.run());
@@ -76,6 +79,12 @@ impl PeerWatch {
                 Err(error) => tracing::warn!(%error, "peers of streams are not watched: no thread could be started"),
             }
         }
+        guard
+    }
+
+    /// The number of peers that are watched.
+    pub(crate) fn len(&self) -> usize {
+        self.state.lock().watches.len()
     }
 
     /// Ends the thread that asks the peers.
@@ -93,22 +102,24 @@ impl PeerWatch {
         loop {
             let deadline = Deadline::after(self.interval());
             let mut state = self.state.lock();
-            state.watches.retain(|watch| watch.watcher.strong_count() > 0);
             if state.is_stopped || state.watches.is_empty() {
                 state.is_running = false;
                 return;
             }
-            let peers: Vec<ObjectRef> = state.watches.iter().map(|watch| watch.peer.clone()).collect();
+            let peers: Vec<(u64, ObjectRef)> =
+                state.watches.iter().map(|(number, watch)| (*number, watch.peer.clone())).collect();
             drop(state);
-            let questions: Vec<_> = peers.iter().map(Question::ask).collect();
+            let questions: Vec<_> = peers.iter().map(|(number, peer)| (*number, Question::ask(peer))).collect();
             let mut state = self.state.lock();
             while !state.is_stopped && !self.changed.wait_until(&mut state, deadline).timed_out() {}
-            // Watches were added behind these in the meantime; none was removed.
             let mut lost = Vec::new();
-            for (watch, question) in state.watches.iter_mut().zip(questions) {
-                if let Some(reason) = watch.take(question.answer(), self.limit) {
-                    lost.push((Weak::clone(&watch.watcher), watch.peer.clone(), reason));
-                    watch.watcher = Weak::<Lost>::new();
+            for (number, question) in questions {
+                // Streams may have ended in the meantime.
+                let reason = state.watches.get_mut(&number).and_then(|watch| watch.take(question.answer(), self.limit));
+                if let Some(reason) = reason
+                    && let Some(watch) = state.watches.remove(&number)
+                {
+                    lost.push((watch.watcher, watch.peer, reason));
                 }
             }
             drop(state);
@@ -117,11 +128,28 @@ impl PeerWatch {
     }
 }
 
-/// A watcher that has lost its peer already.
-struct Lost;
+/// A peer that is watched until this is dropped.
+pub(crate) struct WatchGuard {
+    watch: Arc<PeerWatch>,
+    number: u64,
+}
 
-impl Watcher for Lost {
-    fn lose_peer(&self, _: &ObjectRef, _: &str) {}
+impl Drop for WatchGuard {
+    fn drop(&mut self) {
+        self.watch.state.lock().watches.remove(&self.number);
+    }
+}
+
+/// Whether an exception means that the object, or its server, does not answer any more.
+pub(crate) fn is_gone(exception: &SystemException) -> bool {
+    matches!(
+        exception.kind(),
+        SystemExceptionKind::ObjectNotExist
+            | SystemExceptionKind::Transient
+            | SystemExceptionKind::CommFailure
+            | SystemExceptionKind::NoResponse
+            | SystemExceptionKind::Timeout
+    )
 }
 
 /// Tells a watcher in a thread of its own, since its calls may take their whole time.
@@ -167,10 +195,7 @@ impl Question {
             Poll::Ready(Ok(false)) => Answer::Alive,
             Poll::Ready(Err(error)) => match error.kind() {
                 SystemExceptionKind::ObjectNotExist => Answer::NotExistent,
-                SystemExceptionKind::Transient
-                | SystemExceptionKind::CommFailure
-                | SystemExceptionKind::NoResponse
-                | SystemExceptionKind::Timeout => Answer::Silent(error.to_string()),
+                _ if is_gone(&error) => Answer::Silent(error.to_string()),
                 // A server that does not know the operation, or does not permit it, answers all the same.
                 _ => Answer::Alive,
             },

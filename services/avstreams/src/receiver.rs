@@ -165,6 +165,9 @@ impl Output<'_> {
         let lost = all_lost - std::mem::replace(&mut self.told_lost, all_lost);
         let jitter = Duration::from_micros(self.clock.jitter_micros());
         self.sink.take_frame(ReceivedFrame { data, timestamp, lateness, jitter, lost, arrival: Instant::now() });
+        if let Some(reason) = self.sink.failure() {
+            shared.die(&reason);
+        }
     }
 
     fn measure(&mut self, shared: &FlowShared, timestamp: u32) -> Duration {
@@ -315,7 +318,7 @@ impl DatagramReceiver {
         let mut farewell: Option<(String, Instant)> = None;
         let reason = loop {
             match shared.command() {
-                Command::End => break "the flow was closed".to_owned(),
+                Command::End => break shared.death(),
                 Command::Pause => progress = Instant::now(),
                 Command::Run => {
                     if progress.elapsed() > shared.limits.idle {

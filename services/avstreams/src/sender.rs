@@ -18,6 +18,8 @@ use crate::stream_channel::StreamChannel;
 
 /// The longest wait of a thread for one event, after which it looks at the others.
 const TICK: Duration = Duration::from_millis(100);
+/// The end of a flow whose source has no further frames.
+const SOURCE_ENDED: &str = "the source has ended";
 /// The datagrams in a row that a receiver's machine refuses before it counts as gone.
 const MAX_REFUSED: u32 = 32;
 
@@ -169,6 +171,7 @@ impl Sender {
     /// Sends until the source or the flow ends. Returns the reason of the end.
     pub(crate) fn run(mut self, shared: &FlowShared, source: &mut dyn MediaSource) -> String {
         let reason = match self.send_all(shared, source) {
+            Ok(SOURCE_ENDED) => source.failure().unwrap_or_else(|| SOURCE_ENDED.to_owned()),
             Ok(reason) => reason.to_owned(),
             Err(error) => error.to_string(),
         };
@@ -201,7 +204,7 @@ impl Sender {
                 // A sender that was held up does not send all at once what is too late.
                 due = if now.duration_since(due) > shared.limits.idle { now } else { due } + interval;
             }
-            let Some(frame) = source.next_frame() else { return Ok("the source has ended") };
+            let Some(frame) = source.next_frame() else { return Ok(SOURCE_ENDED) };
             self.set_class(shared);
             self.wait_for_credit(shared)?;
             match self.send_frame(shared, &frame) {

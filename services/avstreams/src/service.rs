@@ -174,6 +174,12 @@ impl AvStreams {
         (self.core.objects(), self.core.active_flows.load(Ordering::Relaxed))
     }
 
+    /// The number of controls and parties of streams that are watched, so that streams end without them.
+    #[must_use]
+    pub fn watched_peers(&self) -> usize {
+        self.core.peers.len()
+    }
+
     /// Ends all streams and the adapter.
     ///
     /// # Errors

@@ -251,6 +251,31 @@ fn devices_name_their_streams_and_forget_them() {
 }
 
 #[test]
+fn nothing_is_watched_after_the_end_of_a_stream() {
+    let (client, [party, other]) = (Client::new(), [0; 2].map(|_| Party::new()));
+    let (_, sending) = party.device(&client, &[source("video", 1, 10)]);
+    let (_, receiving) = other.device(&client, &[sink("video").0]);
+    for _ in 0..3 {
+        let control = client.control(&party);
+        assert!(control.bind_devs(Some(&sending), Some(&receiving), &mut Vec::new(), &[]).unwrap());
+        // The control watches both end points, and these the control.
+        assert_eq!((party.streams().watched_peers(), other.streams().watched_peers()), (3, 1));
+        control.destroy(&[]).unwrap();
+        assert_eq!((party.streams().watched_peers(), other.streams().watched_peers()), (0, 0));
+    }
+    // As well by `unbind_party`, of a receiver of a multipoint stream.
+    let control = client.control(&party);
+    for (a_device, b_device) in [(Some(&sending), None), (None, Some(&receiving))] {
+        control.bind_devs(a_device, b_device, &mut Vec::new(), &[]).unwrap();
+    }
+    assert_eq!((party.streams().watched_peers(), other.streams().watched_peers()), (3, 1));
+    control.unbind_dev(Some(&receiving), &[]).unwrap();
+    assert_eq!((party.streams().watched_peers(), other.streams().watched_peers()), (2, 0));
+    control.unbind().unwrap();
+    assert_eq!(party.streams().watched_peers(), 0);
+}
+
+#[test]
 fn a_device_binds_itself_and_the_control_knows_the_parties() {
     let (client, [party, other]) = (Client::new(), [0; 2].map(|_| Party::new()));
     let (receiving_flow, frames) = sink("video");

@@ -14,9 +14,9 @@ use crate::support::{Client, Party, eventually};
 /// The limits of the processes of these tests, in seconds.
 const LIMITS: [&str; 8] = ["--connect", "2", "--idle", "2", "--call", "3", "--absence", "3"];
 /// The longest time until the end: the greatest of the limits, and a loaded machine.
-const WITHIN: Duration = Duration::from_secs(20);
+pub(crate) const WITHIN: Duration = Duration::from_secs(20);
 
-fn limits() -> AvLimits {
+pub(crate) fn limits() -> AvLimits {
     let [short, long] = [2, 3].map(Duration::from_secs);
     AvLimits { connect: short, idle: short, call: long, absence: long, ..AvLimits::default() }
 }
@@ -43,7 +43,7 @@ impl Step {
     }
 }
 
-fn device(folder: &Path, words: &[&str]) -> Process {
+pub(crate) fn device(folder: &Path, words: &[&str]) -> Process {
     Process::start(folder, &[words, &["--frame-rate", "100"], &LIMITS].concat())
 }
 

@@ -263,3 +263,41 @@ fn devices_send_by_tls_with_the_certificates_of_the_command_line() {
         "{errors}"
     );
 }
+
+#[test]
+fn a_file_that_cannot_be_written_or_read_fails_the_stream_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copies/copy");
+    std::fs::create_dir(copy.parent().unwrap()).unwrap();
+    let film = folder.path().join("film");
+    std::fs::write(&film, b"frames").unwrap();
+    let sender = Process::start(folder.path(), &["--source", &format!("video={}", film.display())]);
+    let receiver = Process::start(folder.path(), &["--sink", &format!("video={}", copy.display())]);
+    let (a, b) = (sender.ready("MMDevice"), receiver.ready("MMDevice"));
+    // The files were there at the start.
+    std::fs::remove_dir_all(copy.parent().unwrap()).unwrap();
+    let (code, _, errors) = output(&["bind", &a, &b]);
+    assert!(code == 1 && errors.contains("cannot bind the devices") && errors.contains("cannot write "), "{errors}");
+    std::fs::create_dir(copy.parent().unwrap()).unwrap();
+    std::fs::remove_file(&film).unwrap();
+    let (code, _, errors) = output(&["bind", &a, &b]);
+    assert!(code == 1 && errors.contains("cannot bind the devices") && errors.contains("cannot read "), "{errors}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_takes_no_more_frames_ends_the_flow_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let sender =
+        Process::start(folder.path(), &["--pattern", "video", "--frame-rate", "1000", "--frame-octets", "8192"]);
+    // A device that is always full.
+    let receiver = Process::start(folder.path(), &["--sink", "video=/dev/full"]);
+    let (a, b) = (sender.ready("MMDevice"), receiver.ready("MMDevice"));
+    let mut player = Process::start(folder.path(), &["play", &a, &b, "--flow", r"video\in\\RTP\RTP/UDP"]);
+    player.ready("StreamCtrl");
+    let end = receiver.line("ended: video: ");
+    assert!(end.starts_with("the file of the sink cannot be written on: No space left on device"), "{end}");
+    let end = sender.line("ended: video: ");
+    assert!(end.contains("the receiver has left: the file of the sink cannot be written on"), "{end}");
+    assert!(player.child.wait().unwrap().success(), "the stream ends with its flows");
+}

@@ -9,6 +9,8 @@ mod flow_specs;
 mod flows;
 mod foreign;
 mod hostile;
+#[cfg(target_os = "linux")] // the octets that a connection holds
+mod interruptions;
 mod losses;
 mod single_flows;
 mod support;

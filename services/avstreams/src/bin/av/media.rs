@@ -58,7 +58,7 @@ impl FileSource {
         let playback = Arc::clone(playback);
         Ok(Medium::source(move || OpenSource {
             flow: self.flow.clone(),
-            file: open(&self.file).inspect_err(|error| tracing::error!("{error:#}: the flow has no frames")).ok(),
+            file: open(&self.file).map_err(|error| format!("{error:#}")),
             octets: self.octets,
             cursor: playback.cursor(),
             at: 0,
@@ -74,7 +74,8 @@ fn open(file: &Path) -> anyhow::Result<BufReader<File>> {
 
 struct OpenSource {
     flow: String,
-    file: Option<BufReader<File>>,
+    /// The file, or the reason why it cannot be read.
+    file: Result<BufReader<File>, String>,
     octets: u32,
     cursor: Cursor,
     /// The frame at which the file is.
@@ -85,7 +86,7 @@ struct OpenSource {
 impl OpenSource {
     fn read(&mut self, frame: u64) -> io::Result<Vec<u8>> {
         let mut data = Vec::new();
-        let Some(file) = &mut self.file else { return Ok(data) };
+        let Ok(file) = &mut self.file else { return Ok(data) };
         if frame != self.at {
             file.seek(SeekFrom::Start(frame * u64::from(self.octets)))?;
         }
@@ -98,12 +99,18 @@ impl OpenSource {
 impl MediaSource for OpenSource {
     fn next_frame(&mut self) -> Option<Frame> {
         let frame = self.cursor.advance();
-        let data = self.read(frame);
-        let data = data.inspect_err(|error| {
-            tracing::error!(%error, flow = self.flow, "the file of a source cannot be read on");
-        });
-        let data = data.ok()?;
+        let data = match self.read(frame) {
+            Ok(data) => data,
+            Err(error) => {
+                self.file = Err(format!("the file of the source cannot be read on: {error}"));
+                return None;
+            }
+        };
         (!data.is_empty()).then(|| Frame { data, timestamp: self.clock.timestamp() })
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.file.as_ref().err().cloned()
     }
 
     fn flow_ended(&mut self, reason: &str, statistics: &FlowStatistics) {
@@ -175,20 +182,20 @@ impl FileSink {
         }
         Ok(Medium::sink(move || OpenSink {
             flow: self.flow.clone(),
-            file: self.file.as_deref().and_then(create),
+            file: self.file.as_deref().map(create).transpose(),
             picture: self.picture.clone().map(|file| (Picture::new(&self.flow), file)),
         }))
     }
 }
 
-fn create(file: &Path) -> Option<BufWriter<File>> {
-    let created = File::create(file).inspect_err(|error| tracing::error!(%error, "cannot write {}", file.display()));
-    Some(BufWriter::new(created.ok()?))
+fn create(file: &Path) -> Result<BufWriter<File>, String> {
+    File::create(file).map(BufWriter::new).map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
 struct OpenSink {
     flow: String,
-    file: Option<BufWriter<File>>,
+    /// The file if there is one, or the reason why it cannot be written.
+    file: Result<Option<BufWriter<File>>, String>,
     picture: Option<(Picture, PathBuf)>,
 }
 
@@ -197,15 +204,20 @@ impl MediaSink for OpenSink {
         if let Some((picture, _)) = &mut self.picture {
             picture.add(&frame);
         }
-        let Some(file) = &mut self.file else { return };
+        let Ok(Some(file)) = &mut self.file else { return };
         if let Err(error) = file.write_all(&frame.data) {
-            tracing::error!(%error, flow = self.flow, "the file of a sink cannot be written on; further frames are dropped");
-            self.file = None;
+            self.file = Err(format!("the file of the sink cannot be written on: {error}"));
         }
     }
 
+    fn failure(&self) -> Option<String> {
+        self.file.as_ref().err().cloned()
+    }
+
     fn flow_ended(&mut self, reason: &str, statistics: &FlowStatistics) {
-        if let Some(Err(error)) = self.file.as_mut().map(BufWriter::flush) {
+        if let Ok(Some(file)) = &mut self.file
+            && let Err(error) = file.flush()
+        {
             tracing::error!(%error, flow = self.flow, "the last frames could not be written");
         }
         if let Some((picture, file)) = &self.picture
