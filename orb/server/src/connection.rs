@@ -67,7 +67,6 @@ pub(super) use pending_requests::too_many_deferred;
 use pipeline::Pipeline;
 use reader_role::{NextRead, ReaderRole};
 use registration::RegistrationSlot;
-pub(crate) use reply_queue::ReplyUrgencyScope;
 pub(super) use reply_queue::no_room_for_reply;
 use visit_rate::VisitRate;
 

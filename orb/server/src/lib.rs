@@ -71,6 +71,7 @@ mod queue;
 mod quick_operations;
 mod reactor_pool;
 mod reply_batch;
+mod reply_urgency;
 mod request_of_thread;
 mod request_server;
 mod resources;

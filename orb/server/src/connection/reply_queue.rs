@@ -17,31 +17,14 @@ use spandrel_giop::{CompletionStatus, Fragments, SystemException};
 use spandrel_sync::{Arc, thread_local, time::Instant};
 use spandrel_transport::{Charge, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, is_timeout};
 
+use crate::reply_urgency;
+
 /// The most octets of replies that are held.
 const MAX_HELD: usize = 16 << 10;
 
 thread_local! {
     /// The thread's block for held replies, while it holds none.
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-    /// The urgency of the reply that the thread sends next.
-    static URGENCY: Cell<u32> = const { Cell::new(0) };
-}
-
-/// The time in which the replies of a thread have the urgency of the request that it runs. Other replies have zero.
-pub(crate) struct ReplyUrgencyScope {
-    before: u32,
-}
-
-impl ReplyUrgencyScope {
-    pub(crate) fn enter(urgency: u32) -> Self {
-        Self { before: URGENCY.with(|of_thread| of_thread.replace(urgency)) }
-    }
-}
-
-impl Drop for ReplyUrgencyScope {
-    fn drop(&mut self) {
-        URGENCY.with(|of_thread| of_thread.set(self.before));
-    }
 }
 
 /// Messages that wait to be written on one connection.
@@ -229,7 +212,7 @@ impl QueuedMessage {
         let mut octets = Vec::new();
         octets.try_reserve_exact(message.len() - written).ok()?;
         message.with_slices(written, |slices| slices.iter().for_each(|slice| octets.extend_from_slice(slice)));
-        let urgency = (written == 0).then(|| URGENCY.with(Cell::get));
+        let urgency = (written == 0).then(reply_urgency::of_this_thread);
         Some(Self { octets, written: 0, urgency, _charge: charge })
     }
 

@@ -49,7 +49,7 @@ use super::{
     reply::{answer, answer_marshaled, panicked},
     request_memory::RequestMemory,
 };
-use crate::connection::ReplyUrgencyScope;
+use crate::reply_urgency::ReplyUrgencyScope;
 use crate::request_of_thread::Frame;
 use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant, Upcall};
 
