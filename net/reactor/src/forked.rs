@@ -130,7 +130,11 @@ fn fork_with<T>(fork: impl Fn() -> io::Result<T>, reap: impl FnOnce()) -> io::Re
     }
 }
 
-/// Where the system does not let us duplicate the child's handle, the process continues until its peer has finished.
+/// Makes a child find the end of its input, by shutting down its socket for reading.
+///
+/// # Errors
+/// Errors of the system, which may not let this process duplicate the child's handle. The child then goes on until its
+/// peer has finished.
 fn end_input(process: &ForkedProcess) -> rustix::io::Result<()> {
     // The process is not reaped, so that its ID is its own.
     let pidfd = pidfd_open(process.pid, PidfdFlags::empty())?;

@@ -45,11 +45,11 @@ use std::fmt;
 pub const MAGIC: [u8; 8] = *b"SPBULK\r\n";
 /// The version of this format.
 pub const VERSION: u8 = 1;
-/// The octets of a token.
+/// The length of a token, which the dialling side proves its offer with.
 pub const TOKEN_OCTETS: usize = 32;
-/// The octets of a greeting.
+/// The length of the first message of the side that dials.
 pub const GREETING_OCTETS: usize = 52;
-/// The octets of an answer.
+/// The length of the reply to a greeting.
 pub const ANSWER_OCTETS: usize = 28;
 /// The octets of a frame's header.
 pub const HEADER_OCTETS: usize = 8;
@@ -224,7 +224,7 @@ impl Answer {
     }
 }
 
-/// The kinds of frames.
+/// The meaning of a frame after its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the table of the module describes them")]

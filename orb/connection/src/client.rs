@@ -48,7 +48,7 @@ pub struct CallEntry<'h, W> {
 }
 
 impl<W> CallEntry<'_, W> {
-    /// The waiter.
+    /// The thread or task that is given the outcome of the call.
     #[inline]
     pub fn waiter(&mut self) -> &mut W {
         &mut self.calls[self.at].waiter

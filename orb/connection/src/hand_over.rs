@@ -36,7 +36,7 @@ pub struct HandOverLoad {
     /// The requests of the connection that run, with the one that keeps the reading.
     pub running: u32,
     /// The requests of the connection that have begun.
-    pub begun: u64,
+    pub begun_requests: u64,
     /// The octets of the longest recent reply of the server.
     pub longest_reply: usize,
     /// The octets that the connection may use.
@@ -44,7 +44,7 @@ pub struct HandOverLoad {
     /// The threads of the server.
     pub threads: usize,
     /// The octets that all connections use.
-    pub used: usize,
+    pub octets_in_use: usize,
     /// The octets that all connections may use.
     pub server_limit: usize,
 }
@@ -63,11 +63,11 @@ impl HandOverLoad {
     pub fn delay(&self, times: &HandOverTimes) -> Duration {
         let (longest, running) = (self.longest_reply, u64::from(self.running));
         let of_connection = longest.saturating_mul(self.running as usize + 1);
-        let of_all = longest.saturating_mul(self.threads).saturating_add(self.used);
+        let of_all = longest.saturating_mul(self.threads).saturating_add(self.octets_in_use);
         let exceeds_server = longest > 0 && of_all > self.server_limit / 2;
         if of_connection > self.connection_limit / 2 || exceeds_server {
             times.short_of_memory
-        } else if self.begun.saturating_sub(running) >= running {
+        } else if self.begun_requests.saturating_sub(running) >= running {
             Duration::ZERO
         } else {
             let squared = self.running.saturating_mul(self.running);
@@ -82,11 +82,11 @@ mod tests {
 
     const QUIET: HandOverLoad = HandOverLoad {
         running: 1,
-        begun: 100,
+        begun_requests: 100,
         longest_reply: 0,
         connection_limit: 1000,
         threads: 10,
-        used: 0,
+        octets_in_use: 0,
         server_limit: 10_000,
     };
 
@@ -98,13 +98,14 @@ mod tests {
     fn a_client_that_takes_its_replies_gets_further_threads_at_once() {
         assert_eq!(milliseconds(QUIET), 0);
         // The requests that run have not shown whether it takes their replies.
-        let delays = [2, 3, 4].map(|begun| milliseconds(HandOverLoad { running: 2, begun, ..QUIET }));
+        let delays = [2, 3, 4].map(|begun_requests| milliseconds(HandOverLoad { running: 2, begun_requests, ..QUIET }));
         assert_eq!(delays, [8, 8, 0]);
     }
 
     #[test]
     fn a_client_that_has_taken_no_reply_gets_further_threads_more_and_more_slowly() {
-        let delays = [1, 2, 3, 5, 6, u32::MAX].map(|running| milliseconds(HandOverLoad { running, begun: 1, ..QUIET }));
+        let delays =
+            [1, 2, 3, 5, 6, u32::MAX].map(|running| milliseconds(HandOverLoad { running, begun_requests: 1, ..QUIET }));
         assert_eq!(delays, [2, 8, 18, 50, 64, 64]);
     }
 
@@ -113,17 +114,17 @@ mod tests {
         let of_connection =
             |longest_reply| milliseconds(HandOverLoad { longest_reply, server_limit: 1 << 20, ..QUIET });
         assert_eq!([250, 251].map(of_connection), [0, 100]);
-        let of_server = |used| milliseconds(HandOverLoad { longest_reply: 200, used, ..QUIET });
+        let of_server = |octets_in_use| milliseconds(HandOverLoad { longest_reply: 200, octets_in_use, ..QUIET });
         assert_eq!([3000, 3001].map(of_server), [0, 100]);
         // Memory without replies belongs to requests, which further threads do not add to.
-        assert_eq!(milliseconds(HandOverLoad { used: usize::MAX, ..QUIET }), 0);
+        assert_eq!(milliseconds(HandOverLoad { octets_in_use: usize::MAX, ..QUIET }), 0);
         let huge = HandOverLoad { longest_reply: usize::MAX, running: u32::MAX, ..QUIET };
         assert_eq!(milliseconds(huge), 100);
     }
 
     #[test]
     fn models_hand_over_at_any_age() {
-        let loads = [QUIET, HandOverLoad { begun: 1, ..QUIET }, HandOverLoad { longest_reply: 5000, ..QUIET }];
+        let loads = [QUIET, HandOverLoad { begun_requests: 1, ..QUIET }, HandOverLoad { longest_reply: 5000, ..QUIET }];
         assert_eq!(loads.map(|load| load.delay(&HandOverTimes::NONE)), [Duration::ZERO; 3]);
     }
 }

@@ -78,7 +78,7 @@ impl ActivityRule {
     }
 }
 
-/// The finding of a look.
+/// The need for another look; of several findings of one look, the greatest counts.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum LookFinding {
     /// All connections make progress, or wait for input.

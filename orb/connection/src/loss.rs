@@ -55,7 +55,7 @@ pub enum RequestLoss {
     Other,
 }
 
-/// The consequence of a loss.
+/// The effect on the caller, and whether the ORB may hide the loss from it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LossConsequence {
     /// The completion status for the caller, if the request is not sent again; `None`: that of the exception.

@@ -23,7 +23,7 @@ pub struct RequestKey {
     pub upcall: UpcallNumber,
 }
 
-/// The requests that are cancelled.
+/// The requests of a connection to which a cancellation applies.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CancelledRequests {
     /// The request of a CancelRequest.

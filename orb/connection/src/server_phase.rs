@@ -76,7 +76,7 @@ impl ServerPhase {
         self as u8
     }
 
-    /// The read side.
+    /// Whether requests or late octets are still read.
     #[inline]
     #[must_use]
     pub const fn read_side(self) -> ReadSide {
@@ -87,7 +87,7 @@ impl ServerPhase {
         }
     }
 
-    /// The write side.
+    /// Whether replies may still be written.
     #[inline]
     #[must_use]
     pub const fn write_side(self) -> WriteSide {

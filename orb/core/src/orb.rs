@@ -99,7 +99,7 @@ impl fmt::Debug for WeakOrb {
     }
 }
 
-/// The identity of an ORB.
+/// Tells an ORB from others, also after its end, without keeping it alive.
 pub(crate) struct OrbIdentity(Weak<OrbCore>);
 
 impl OrbIdentity {

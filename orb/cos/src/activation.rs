@@ -264,9 +264,11 @@ pub fn bind_at(repository: &ObjectRef, service: &str, marker: &str) -> Result<Ob
     Ok(repository.orb().reference(with_key(repository.ior(), "", &key)))
 }
 
-/// The URL by which servers are told the repository with this reference: a `corbaloc:` with its first address; the
-/// reference itself if it offers TLS or has no TCP port. Persistent references of the servers have the addresses of this
-/// URL, so that clients reach the repository over TLS, too, if it offers that.
+/// The URL of the repository for the options of the servers that it starts.
+///
+/// It is a `corbaloc:` with the first address of this reference. If the repository offers TLS or has no TCP port, it is
+/// the whole reference: servers copy its addresses into their persistent references, and clients then also reach the
+/// repository over TLS.
 #[must_use]
 pub fn repository_url(repository: &ObjectRef) -> String {
     let plain = iiop_profiles(repository.ior()).next().filter(|profile| {
@@ -330,7 +332,7 @@ fn administration(orb: &Orb) -> Result<Administration, SystemException> {
     Ok(Administration::unchecked_narrow(&repository.with_timeout(Some(ATTEMPT_LIMIT))))
 }
 
-/// The name of this server.
+/// The name under which the repository knows this server (`-ORBServerId`).
 fn server_name(orb: &Orb) -> Result<&str, SystemException> {
     Some(orb.server_id()).filter(|name| is_server_name(name)).ok_or_else(|| {
         SystemException::bad_param(0, CompletionStatus::No).with_detail(|| {

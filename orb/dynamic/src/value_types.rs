@@ -48,7 +48,7 @@ impl ValueTypes {
         }
     }
 
-    /// The type with this repository id.
+    /// Finds a value type by its repository id.
     #[must_use]
     pub fn get(&self, repository_id: &str) -> Option<&TypeCode> {
         self.0.as_ref()?.get(repository_id)

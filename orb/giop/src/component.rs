@@ -103,7 +103,7 @@ pub enum Component {
     SslSecTrans(SslSecTrans),
     /// Policies of the object that concern its clients (CORBA 3.3 Part 1, 17.3).
     Policies(Vec<PolicyValue>),
-    /// The key of the object.
+    /// TAG_COMPLETE_OBJECT_KEY: the object key, for profiles without a field for it.
     CompleteObjectKey(Vec<u8>),
 }
 

@@ -145,7 +145,7 @@ impl Poa {
         self.adapter.activator.lock().clone()
     }
 
-    /// Sets the adapter activator.
+    /// Sets or removes the activator, which creates missing children on demand (15.3.9.10).
     pub fn set_the_activator(&self, activator: Option<Arc<dyn AdapterActivator>>) {
         let old = std::mem::replace(&mut *self.adapter.activator.lock(), activator);
         drop(old);

@@ -155,7 +155,7 @@ impl PoaManagerFactory {
         self.0.managers.list().into_iter().map(PoaManager).collect()
     }
 
-    /// The manager with this id (15.3.3.3).
+    /// Finds a manager of this ORB by its id (15.3.3.3).
     #[must_use]
     pub fn find(&self, id: &str) -> Option<PoaManager> {
         self.list().into_iter().find(|manager| manager.id() == id)

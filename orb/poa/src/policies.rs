@@ -22,7 +22,7 @@ macro_rules! policies {
         }
 
         impl $name {
-            /// The type of this policy.
+            /// The number of this policy in lists and IORs, as the standard assigns it.
             pub const POLICY_TYPE: PolicyType = $number;
         }
     )*};
@@ -198,7 +198,7 @@ policies! {
 pub struct ExecutorPolicy(pub Arc<dyn RequestExecutor>);
 
 impl ExecutorPolicy {
-    /// The type of this policy.
+    /// The number of this policy in lists.
     pub const POLICY_TYPE: PolicyType = ids::POLICY_REQUEST_EXECUTOR;
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct QueuedLock {
 pub(crate) enum LockAttempt {
     Acquired(SerialGuard),
     Queued(QueuedLock),
-    /// The queue is full.
+    /// As many requests wait for the adapter as may: this one is refused.
     QueueFull,
 }
 

@@ -38,7 +38,7 @@ impl<V> Slots<V> {
         Some(self.slots[slot_id.slot as usize].value.insert(make(slot_id)))
     }
 
-    /// Takes a free slot.
+    /// Reuses the slot that was freed last, or adds one. `None` if all 2³¹ slots are in use.
     fn take_free_slot(&mut self) -> Option<SlotId> {
         if let Some(slot) = self.free.pop() {
             return Some(SlotId { slot, generation: self.slots[slot as usize].generation });

@@ -99,7 +99,7 @@ struct Selection {
     caller: CallerState,
     /// The priority of the request, by which it is sent before others.
     urgency: u16,
-    /// The policy with the bands.
+    /// The PRIORITY_BANDED_CONNECTION policy in force; `None` if one connection serves all priorities.
     banded: Option<Policy>,
     /// Whether calls of other priorities may need the other bands.
     opens_all_bands: bool,

@@ -18,7 +18,7 @@ use crate::protocols::Protocol;
 pub enum PropagatedPolicy {
     /// The priority model of the object.
     PriorityModel(PriorityModelPolicy),
-    /// The bands of its connections.
+    /// The ranges of priorities that each have a connection of their own.
     PriorityBands(PriorityBandedConnectionPolicy),
     /// The protocols by which clients connect.
     ClientProtocols(ClientProtocolPolicy),

@@ -109,7 +109,7 @@ impl RequestServer {
         }
     }
 
-    /// The object adapter.
+    /// The adapter that finds the servants of all requests.
     pub(crate) fn adapter(&self) -> &Arc<dyn ObjectAdapter> {
         &self.resources.adapter
     }

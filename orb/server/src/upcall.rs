@@ -101,7 +101,7 @@ pub(super) fn run(state: &RequestState<'_>, adapter: &Arc<dyn ObjectAdapter>, ar
     }
 }
 
-/// Runs a request that is observed.
+/// Runs a request whose metrics, trace or log line are recorded.
 #[cold]
 fn run_observed(state: &RequestState<'_>, adapter: &Arc<dyn ObjectAdapter>, arguments: &mut Decoder<'_>) {
     let request = state.request;

@@ -102,7 +102,7 @@ impl Deadline {
         self.connecting.map_or(share, |limit| limit.min(share))
     }
 
-    /// The limit on sending.
+    /// The earlier one of the deadline of the whole call and that of its request.
     #[inline]
     fn send_limit(&self) -> time::Deadline {
         self.sending.map_or(self.whole, |sending| self.whole.earlier(sending))

@@ -102,7 +102,7 @@ pub trait ReceiveMonitor: fmt::Debug + Sized {
         Ok(())
     }
 
-    /// A message is complete.
+    /// Called when the last octet of a message has been read.
     #[inline]
     fn complete(reader: &mut MessageReader<Self>) {
         let _ = reader;
@@ -285,7 +285,7 @@ impl<M: ReceiveMonitor> MessageReader<M> {
         Ok(None)
     }
 
-    /// The error for the end of the stream.
+    /// The error for an end of the stream: an orderly one between messages, or one inside a message.
     #[cold]
     fn stream_end(&self) -> ReadError {
         match self.buffer.filled() {

@@ -65,7 +65,7 @@ pub(crate) enum Mode {
     AutoStart,
 }
 
-/// A process of a server.
+/// A server that runs or is being started, as its record in the store.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct RunningProcess {
     /// The process, if the activator has started it. `None` also for a start that is being made.

@@ -228,7 +228,7 @@ fn copy(data: &[u8]) -> impl FnOnce(&mut [u8]) -> usize {
     }
 }
 
-/// Used by the system calls.
+/// The datagrams that no system call has sent yet, and room for those that one receives.
 impl<A> Batch<A> {
     pub(super) fn first_unsent(&self) -> Option<Datagram<'_, A>> {
         self.get(0)

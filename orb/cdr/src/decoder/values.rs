@@ -56,7 +56,8 @@ pub(crate) struct KnownValue {
 pub(crate) struct Chunks {
     /// The number of enclosing chunked values.
     pub(crate) level: u32,
-    /// The level from which on an end tag has ended all values, as long as not all of them have been left.
+    /// The outermost level of the values that the last end tag has ended. It is kept until the decoder has left all of
+    /// them: one end tag may end several nested values.
     pub(crate) ended: Option<u32>,
     /// Whether the input is limited, to one chunk's content, or to nothing between two chunks.
     pub(crate) is_limited: bool,

@@ -131,7 +131,7 @@ impl TypeDefinition {
         Self::new(id, name, Shape::Interface(TypeCode::object_reference))
     }
 
-    /// Of an abstract interface.
+    /// The definition of an abstract interface, whose values are references or value types.
     #[must_use]
     pub const fn abstract_interface(id: &'static str, name: &'static str) -> Self {
         Self::new(id, name, Shape::Interface(TypeCode::abstract_interface))

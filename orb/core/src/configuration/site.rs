@@ -233,7 +233,7 @@ impl Site {
         self.settings.iter().rev().find(|setting| setting.option == option)
     }
 
-    /// An error of a setting.
+    /// An error at the line and column of a setting.
     pub(super) fn error_at(&self, setting: &SiteSetting, reason: impl Into<String>) -> SiteError {
         let position = Some((setting.line, setting.column));
         SiteError { position, ..SiteError::of_file(&self.file, reason) }

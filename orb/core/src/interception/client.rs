@@ -109,7 +109,7 @@ pub(crate) struct OutgoingContexts {
     pub(super) request_id: u32,
     pub(super) contexts: Vec<ServiceContext>,
     pub(super) slots: SlotTable,
-    /// The description of a dynamic request.
+    /// The typed arguments, exceptions and contexts, for a dynamic request.
     pub(super) description: Option<Arc<DynamicRequest>>,
 }
 

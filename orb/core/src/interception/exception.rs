@@ -46,7 +46,7 @@ impl RaisedException {
         }
     }
 
-    /// Its repository id (16.3.13.5).
+    /// The repository id, such as `IDL:Bank/Account/Overdrawn:1.0` (16.3.13.5).
     #[must_use]
     pub fn repository_id(&self) -> &str {
         match &self.0 {

@@ -38,7 +38,7 @@ pub(crate) fn sync_scope(response: ResponseFlags) -> SyncScopePolicy {
     }
 }
 
-/// The outcome of a request.
+/// The end of a request, as interception points see it.
 #[derive(Clone, Debug)]
 pub enum RequestOutcome {
     /// A reply with results.

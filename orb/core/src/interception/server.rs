@@ -150,7 +150,7 @@ impl<'r> LocateRequestInfo<'r> {
         self.orb
     }
 
-    /// The key of the object.
+    /// The object key of the request, which names the adapter and the object within this server.
     #[must_use]
     pub fn object_key(&self) -> &'r [u8] {
         self.key

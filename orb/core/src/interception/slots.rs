@@ -28,7 +28,7 @@ impl From<InvalidSlot> for SystemException {
     }
 }
 
-/// A table of slots.
+/// The values that interceptors share for one request or one thread, by slot id.
 #[derive(Clone, Default)]
 pub(crate) struct SlotTable {
     count: u32,

@@ -37,7 +37,7 @@ use crate::{Policy, PolicyType};
 #[error("cannot create a policy of type {policy_type}{} from {value}: {reason}", type_name(*policy_type))]
 #[non_exhaustive]
 pub struct PolicyError {
-    /// The type of the policy.
+    /// The number of the policy that was refused, such as 31 for RELATIVE_REQ_TIMEOUT_POLICY_TYPE.
     pub policy_type: PolicyType,
     /// A description of the value: its type, and the number if it is a `short` or `unsigned short`.
     pub value: String,

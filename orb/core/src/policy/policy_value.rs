@@ -51,7 +51,7 @@ impl Policy {
         Self(Arc::new(value))
     }
 
-    /// The type of the policy.
+    /// The number by which references, managers and interceptors find the policy (`policy_type`).
     #[must_use]
     pub fn policy_type(&self) -> PolicyType {
         self.0.policy_type()

@@ -96,7 +96,7 @@ struct ResolvedTarget {
 /// The reference in use, if the object was forwarded.
 pub(crate) type EffectiveReference = Option<Arc<Ior>>;
 
-/// The kind of a forwarding.
+/// The time for which a forwarding applies.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ForwardKind {
     /// LOCATION_FORWARD: valid until the object is not found there any more.

@@ -103,7 +103,7 @@ impl UrlPath {
 }
 
 impl Orb {
-    /// The reference with this IOR.
+    /// Creates a reference to the object of this IOR. No server is called.
     #[must_use]
     pub fn reference(&self, ior: Ior) -> ObjectRef {
         ObjectRef::new(self.clone(), ior)

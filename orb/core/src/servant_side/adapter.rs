@@ -97,7 +97,7 @@ pub trait AdapterDescription {
     /// The names of the adapters from the root to itself.
     fn adapter_name(&self) -> Vec<String>;
 
-    /// The id of its manager.
+    /// The id of the POA manager that decides about the requests of this adapter.
     fn manager_id(&self) -> &str;
 
     /// The treatment of requests at present, which its manager decides.

@@ -47,7 +47,7 @@ impl DynamicObject {
         &self.object
     }
 
-    /// The description of its interface.
+    /// The operations and attributes by which calls are checked.
     #[must_use]
     pub fn interface(&self) -> &InterfaceDescription {
         &self.interface

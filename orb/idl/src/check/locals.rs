@@ -67,7 +67,7 @@ impl Checker<'_> {
         }
     }
 
-    /// As [`check_not_local`](Self::check_not_local), for an exception.
+    /// Reports an exception with local members that a remote operation raises.
     pub(super) fn check_exception_not_local(&mut self, exception: DefId, span: Span) {
         self.check_not_local(&Type::Named(exception), "the raised exception", span);
     }

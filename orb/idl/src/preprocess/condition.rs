@@ -198,7 +198,7 @@ impl Condition<'_> {
     }
 }
 
-/// The precedence of an operator.
+/// The binding strength of a binary operator in `#if`: a greater one binds tighter. `None` for other tokens.
 fn precedence(operator: Punct) -> Option<u8> {
     let precedence = match operator {
         Punct::OrOr => 0,

@@ -73,7 +73,7 @@ impl Preprocessor<'_> {
         true
     }
 
-    /// Whether a name is that of a macro.
+    /// Whether a name would be replaced: a defined macro, `__LINE__` or `__FILE__`.
     pub(super) fn is_macro(&self, name: Symbol) -> bool {
         self.macros.contains_key(&name) || matches!(&*self.context.interner.text(name), LINE | FILE)
     }

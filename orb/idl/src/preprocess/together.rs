@@ -12,7 +12,7 @@ use crate::source::FileId;
 /// The path of the main file.
 pub(crate) const PATH: &str = "<files of one build>";
 
-/// The text of the main file.
+/// The text of a main file that includes these files in their order.
 pub(crate) fn main_text(files: &[&Path]) -> String {
     files.iter().map(|file| format!("#include \"{}\"\n", file.display())).collect()
 }

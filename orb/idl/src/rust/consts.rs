@@ -31,7 +31,8 @@ fn any_content(scope: Scope<'_, '_>, body: &Typedef) -> TokenStream {
     }
 }
 
-/// A type left to the language: anything that can be shared. It is never sent.
+/// The type of an IDL `native`: the one that an option names, or else any Rust type that threads may share. Its values
+/// are never marshaled.
 pub(super) fn native(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
     let ident = &scope.cx.names.place(definition.id).ident;
     let doc = docs::attributes(&definition.doc);

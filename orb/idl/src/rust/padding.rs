@@ -43,7 +43,7 @@ pub(super) enum Kind {
     Enum,
 }
 
-/// A gap in a struct.
+/// Octets of a struct that no member covers, before a member or at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gap {
     /// The index of the member after it; the number of members for the gap at the end.
@@ -52,7 +52,7 @@ struct Gap {
     octets: usize,
 }
 
-/// The padding of a struct.
+/// The gaps of a struct, which its Rust form fills with members of their own.
 #[derive(Debug)]
 struct Padding {
     gaps: Vec<Gap>,

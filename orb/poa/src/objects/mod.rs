@@ -303,7 +303,7 @@ impl Objects {
         count
     }
 
-    /// The active objects that are in use.
+    /// The active objects that the map is not the only one to hold, such as those that run requests.
     pub(crate) fn in_use(&self) -> Vec<Weak<ActiveObject>> {
         let mut used = Vec::new();
         let mut note = |entry: &Entry| match entry {

@@ -55,7 +55,7 @@ pub enum WhenFull {
     StopReading,
 }
 
-/// The settings of a pool.
+/// The lanes, stacks and limits that a thread pool is created with.
 #[derive(Clone, Debug)]
 pub struct PoolSettings {
     /// Octets of each thread's stack; zero for the system's own.

@@ -137,7 +137,7 @@ impl ServerConnection {
         self.close_state.advance_to(ClosePhase::Ended);
     }
 
-    /// Cancels these requests.
+    /// Cancels these requests. A CancelRequest is remembered for upcalls that run and take their tokens later.
     pub(super) fn cancel(&self, cancelled_requests: CancelledRequests, reason: CancelReason) {
         self.pending.cancel(cancelled_requests, reason, || {
             let word = self.reader_role.word();

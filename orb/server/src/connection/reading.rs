@@ -186,11 +186,11 @@ impl ServerConnection {
         let ServerResources { settings, budget, threads, hand_over, .. } = &*self.resources;
         let load = HandOverLoad {
             running: self.reader_role.handed_over() + 1,
-            begun: upcall.number().requests_since(UpcallNumber::NONE),
+            begun_requests: upcall.number().requests_since(UpcallNumber::NONE),
             longest_reply: budget.longest_reply(),
             connection_limit: settings.max_connection_memory,
             threads: threads.count(),
-            used: budget.used(),
+            octets_in_use: budget.used(),
             server_limit: settings.max_server_memory,
         };
         load.delay(hand_over)

@@ -235,7 +235,7 @@ impl ServerCall<'_> {
     }
 }
 
-/// The interfaces of a servant.
+/// A servant of which only the interfaces are asked, without an upcall.
 struct InterfacesOf<'s>(&'s dyn Servant);
 
 impl SupportedInterfaces for InterfacesOf<'_> {

@@ -30,7 +30,7 @@ pub(crate) enum AnswerKind {
 
 /// The services of an ORB's server side for its upcalls.
 pub(crate) trait UpcallServices: Send + Sync + fmt::Debug {
-    /// The settings of the server.
+    /// The server options of the ORB.
     fn settings(&self) -> &ServerSettings;
 
     /// Limits the log lines that clients can cause.

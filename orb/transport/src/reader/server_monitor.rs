@@ -360,7 +360,7 @@ fn cancelled_request(message: &Message) -> Option<u32> {
     CancelRequest::decode(&mut message.decoder(Limits::default())).ok().map(|cancelled| cancelled.request_id)
 }
 
-/// The id of a request.
+/// The request id, if the message is a Request whose header can be decoded.
 fn request_id(message: &Message) -> Option<u32> {
     if message.header.message_type != MessageType::Request {
         return None;

@@ -72,7 +72,7 @@ pub enum State {
 /// The reason for which a connection has ended before both sides closed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndReason {
-    /// The peer has refused it.
+    /// The peer has answered the SYN with RST.
     #[error("the peer refuses the connection")]
     Refused,
     /// The peer has reset it.

@@ -10,7 +10,7 @@ use crate::{CdrError, Encoder};
 pub struct Cast<'a>(&'a mut dyn Any);
 
 impl Cast<'_> {
-    /// Offers a value as a `T`.
+    /// Gives the caller the value, if it has asked for a `T` and has none yet.
     pub fn offer<T: ?Sized + 'static>(&mut self, value: impl FnOnce() -> Arc<T>) {
         if let Some(target) = self.0.downcast_mut::<Option<Arc<T>>>()
             && target.is_none()

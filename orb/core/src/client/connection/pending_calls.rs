@@ -22,7 +22,7 @@ pub(super) struct PendingCalls {
     pub(super) appended: AppendedRequests,
 }
 
-/// The waiter for a reply.
+/// The thread or the task that is given the reply to a request.
 #[derive(Debug)]
 pub(super) enum ReplyWaiter {
     Thread {

@@ -29,7 +29,7 @@ pub(super) fn quoted(text: &str, out: &mut dyn fmt::Write) -> fmt::Result {
     out.write_str("\"")
 }
 
-/// A string in JSON.
+/// Puts a text in quotes and escapes it as a JSON string.
 pub(crate) fn quoted_json(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     // A string takes every text.

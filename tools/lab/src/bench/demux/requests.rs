@@ -19,7 +19,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them, in the paper's order.
+    /// The algorithms in the order of the paper's figures.
     pub const ALL: [Self; 4] = [Self::RequestTrain, Self::RoundRobin, Self::Random, Self::WorstCase];
 
     /// The name that options and files use.

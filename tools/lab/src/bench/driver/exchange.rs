@@ -62,7 +62,7 @@ impl Exchange {
         Some((profile.port, Self::call(&profile.object_key)))
     }
 
-    /// Octets of a message.
+    /// The length of the request that is sent, with its GIOP header.
     pub(in crate::bench) fn message_octets(&self) -> usize {
         self.message.len()
     }

@@ -163,12 +163,12 @@ fn cancelled() -> io::Error {
     io::Error::from_raw_os_error(libc::ECANCELED)
 }
 
-/// The token of an operation's only or second entry.
+/// The user data by which a completion finds the slot of its operation.
 pub(super) fn token(slot: usize) -> u64 {
     (slot as u64) << 1
 }
 
-/// The token of an operation's entry that sends.
+/// The user data of an entry that sends, with a mark that tells it from the second entry of an exchange.
 pub(super) fn sending(slot: usize) -> u64 {
     token(slot) | 1
 }
