@@ -227,8 +227,8 @@ impl<W> ClientHalf<W> {
         let end = self.end.get_or_insert(end);
         self.accepts_requests = false;
         self.abandoned = Vec::new();
-        let told = self.calls.extract_if(.., |call| !stays(&call.waiter));
-        told.map(|call| (call.waiter, end.failure(call.written))).collect()
+        let ended_calls = self.calls.extract_if(.., |call| !stays(&call.waiter));
+        ended_calls.map(|call| (call.waiter, end.failure(call.written))).collect()
     }
 
     #[inline]
@@ -336,8 +336,8 @@ mod tests {
             let mut half = half_with(&[2, 4, 6]);
             half.set_written(4, Written::Partly);
             half.abandon(6, false);
-            let told = end(&mut half, cause);
-            assert_eq!(told, [(102, whole.0, whole.1), (104, partly.0, partly.1)], "{cause:?}");
+            let ended_calls = end(&mut half, cause);
+            assert_eq!(ended_calls, [(102, whole.0, whole.1), (104, partly.0, partly.1)], "{cause:?}");
             assert_eq!(half.pending(), 0);
         }
     }
@@ -346,8 +346,8 @@ mod tests {
     fn a_waiter_that_stays_asks_for_its_failure() {
         let mut half = half_with(&[2, 4]);
         assert!(half.call(2).expect("it waits").failure().is_none());
-        let told = half.end(end_by(EndCause::CloseConnection), |id| *id == 102);
-        assert_eq!(told.into_iter().map(|(waiter, _)| waiter).collect::<Vec<_>>(), [104]);
+        let ended_calls = half.end(end_by(EndCause::CloseConnection), |id| *id == 102);
+        assert_eq!(ended_calls.into_iter().map(|(waiter, _)| waiter).collect::<Vec<_>>(), [104]);
         let call = half.call(2).expect("it waits");
         assert_eq!(call.failure().expect("it has ended").loss, RequestLoss::ClosedOrderly);
         assert_eq!(half.remove(2), Some(102));
