@@ -58,8 +58,8 @@ pub(crate) fn planned_seconds(point: &Point, form: Form) -> f64 {
         return 2.0;
     }
     match point {
-        Point::Throughput { link, .. } => throughput::budget(form, *link).as_secs_f64(),
-        Point::Datagrams { .. } => throughput::budget(form, Link::Loopback).as_secs_f64(),
+        Point::Throughput { link, .. } => throughput::planned(*link).as_secs_f64(),
+        Point::Datagrams { .. } => throughput::planned(Link::Loopback).as_secs_f64(),
         // The start of many servants and their references in three ORBs, twice.
         Point::Servants { servants, .. } => 25.0 + f64::from(*servants) / 2_500.0,
         Point::Calls { .. } => 15.0,

@@ -11,7 +11,7 @@ use spandrel_measure::units::Octets;
 
 use super::rounds::{by_round, cut_rounds, placement};
 use crate::folder::Form;
-use crate::links::LinkedNamespaces;
+use crate::links::{LinkedNamespaces, rate_and_mtu};
 use crate::point::Link;
 use crate::series::{Measured, Series, Unit};
 
@@ -45,11 +45,18 @@ const DATAGRAM_MECHANISMS: [MechanismName; 3] =
 const PAPER_OCTETS: u64 = 64 << 20;
 /// The greatest number of buffers of the trial that finds the length of runs.
 const TRIAL_BUFFERS: u64 = 200;
+/// The number of trials that a link with a rate carries in a second.
+const TRIALS_IN_A_SECOND: u64 = 4;
 /// The longest single run; beyond it the measurement has failed.
 const LIMIT_SECONDS: u64 = 120;
 
+/// The time of a point as planned: start, trial and warm-up beside the rounds.
+pub(super) fn planned(link: Link) -> Duration {
+    budget(Form::Full, link) + Duration::from_secs(5)
+}
+
 /// The time of all rounds of a point.
-pub(super) fn budget(form: Form, link: Link) -> Duration {
+fn budget(form: Form, link: Link) -> Duration {
     Duration::from_secs(match (form, link) {
         (Form::Short, _) => 1,
         (Form::Full, Link::Loopback) => 20,
@@ -116,7 +123,7 @@ fn flood(
         budget_seconds: Some(budget.as_secs()),
     };
     // A trial with few buffers tells how many octets a run may have.
-    let trial_octets = (buffer_octets as u64).saturating_mul(TRIAL_BUFFERS).clamp(1, PAPER_OCTETS);
+    let trial_octets = trial_octets(link, buffer_octets as u64);
     let trial = run(&Settings { bytes: Octets(trial_octets), repetitions: 1, ..settings.clone() }, link)?;
     let octets = affordable_octets(&trial, budget, rounds);
     let results = run(&Settings { bytes: Octets(octets), ..settings.clone() }, link)?;
@@ -136,6 +143,13 @@ fn flood(
     let remarks: Vec<String> = fewer_octets.into_iter().chain(fewer_rounds).collect();
     let measured = Measured { series, absent, cut: (!remarks.is_empty()).then(|| remarks.join(", ")) };
     Ok((measured, results))
+}
+
+/// The octets of the trial: a number of buffers, but on a link no more than it carries in a fraction of a second.
+fn trial_octets(link: Link, buffer_octets: u64) -> u64 {
+    let octets = buffer_octets.saturating_mul(TRIAL_BUFFERS).clamp(1, PAPER_OCTETS);
+    let most = rate_and_mtu(link).map_or(PAPER_OCTETS, |(rate, _)| rate / 8 / TRIALS_IN_A_SECOND);
+    octets.min(most.max(buffer_octets))
 }
 
 /// The octets of a run so that all rounds of all mechanisms fit into the time, by the rates of a trial.
