@@ -16,17 +16,17 @@ struct MadePoint {
     series: &'static [(&'static str, &'static str, &'static [f64])],
 }
 
-fn write(folder: &Path, made: &MadePoint) {
-    let series: Vec<Value> = made
+fn write(folder: &Path, measurement: &MadePoint) {
+    let series: Vec<Value> = measurement
         .series
         .iter()
         .map(|(name, unit, values)| json!({ "name": name, "unit": unit, "values": values }))
         .collect();
     let machine = json!({ "system": "linux x86_64", "kernel": "6.1", "processor": "Example 9000", "cores": 2,
         "load": 0.1, "program": "spandrel 0.0.0" });
-    let result = json!({ "format": "spandrel-lab point 1", "point": made.point, "form": "full", "machine": machine,
+    let result = json!({ "format": "spandrel-lab point 1", "point": measurement.point, "form": "full", "machine": machine,
         "ended": 0, "seconds": 1.0, "cut": null, "absent": [], "series": series });
-    fs::write(folder.join(made.file), result.to_string()).unwrap();
+    fs::write(folder.join(measurement.file), result.to_string()).unwrap();
 }
 
 fn chapter_of(folder: &Path) -> String {
