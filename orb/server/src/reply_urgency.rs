@@ -1,21 +1,17 @@
-//! The urgency of the replies of a thread: that of the request which it runs. A connection sends the most urgent reply of
-//! those that wait first.
+//! The urgency of the replies that a thread sends: the most urgent one that has not begun is written first on a connection
+//! whose client does not read.
+//!
+//! A thread of an executor has the level of the request that it runs. Other replies have zero.
 
 use std::cell::Cell;
 
 use spandrel_sync::thread_local;
 
 thread_local! {
-    /// The urgency of the reply that the thread sends next.
     static URGENCY: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The urgency of the reply that this thread sends next.
-pub(crate) fn of_this_thread() -> u32 {
-    URGENCY.with(Cell::get)
-}
-
-/// The time in which the replies of a thread have the urgency of the request that it runs. Other replies have zero.
+/// The time in which a thread runs or refuses a request of an executor.
 pub(crate) struct ReplyUrgencyScope {
     before: u32,
 }
@@ -30,4 +26,9 @@ impl Drop for ReplyUrgencyScope {
     fn drop(&mut self) {
         URGENCY.with(|of_thread| of_thread.set(self.before));
     }
+}
+
+/// The urgency of the reply that this thread sends now.
+pub(crate) fn current() -> u32 {
+    URGENCY.with(Cell::get)
 }

@@ -212,7 +212,7 @@ impl QueuedMessage {
         let mut octets = Vec::new();
         octets.try_reserve_exact(message.len() - written).ok()?;
         message.with_slices(written, |slices| slices.iter().for_each(|slice| octets.extend_from_slice(slice)));
-        let urgency = (written == 0).then(reply_urgency::of_this_thread);
+        let urgency = (written == 0).then(reply_urgency::current);
         Some(Self { octets, written: 0, urgency, _charge: charge })
     }
 
