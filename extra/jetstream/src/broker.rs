@@ -25,7 +25,7 @@ use tokio::runtime::{Handle, Runtime};
 pub const ACK_WAIT: Duration = Duration::from_secs(2);
 
 /// The time limit of one request to the broker, after which it is made again.
-const ATTEMPT: Duration = Duration::from_secs(2);
+pub(crate) const ATTEMPT: Duration = Duration::from_secs(2);
 /// The pause between two attempts.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The header of marks of deleted records.
@@ -44,7 +44,7 @@ pub struct BrokerOptions {
     pub replicas: usize,
     /// The events that may wait for one consumer.
     pub queue: u64,
-    /// The time limit of an operation, with all attempts. Longer than an election of the broker (about four seconds).
+    /// The time limit of an operation, with all attempts. Longer than an election of the broker (up to nine seconds).
     pub timeout: Duration,
 }
 
@@ -249,12 +249,27 @@ impl Broker {
         self.repeat(delete).await
     }
 
-    /// The durable consumer of a proxy, which is created unless it exists. It gets the events after its creation, in
-    /// their order: one at a time.
-    pub(crate) async fn consumer(&self, channel: &str, proxy: &str) -> Result<PullConsumer, SystemException> {
+    /// The number of the next event of a channel.
+    pub(crate) async fn next_sequence(&self, channel: &str) -> Result<u64, SystemException> {
+        let name = self.stream_name(channel);
+        let stream = self.repeat(|| self.context.get_stream(&name)).await?;
+        Ok(stream.cached_info().state.last_sequence + 1)
+    }
+
+    /// The durable consumer of a proxy, which is created unless it exists. It gets the events from this number on, in their
+    /// order: one at a time.
+    ///
+    /// The policy is none that begins with new events: a node that has lost the state of the consumer in its death would begin
+    /// there, and events would be lost. From a number it offers events again, which the stream has kept.
+    pub(crate) async fn consumer(
+        &self,
+        channel: &str,
+        proxy: &str,
+        start_sequence: u64,
+    ) -> Result<PullConsumer, SystemException> {
         let config = ConsumerConfig {
             durable_name: Some(proxy.to_owned()),
-            deliver_policy: DeliverPolicy::New,
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence },
             ack_policy: AckPolicy::Explicit,
             ack_wait: ACK_WAIT,
             max_ack_pending: 1,
@@ -266,6 +281,12 @@ impl Broker {
             stream.get_or_create_consumer(proxy, config.clone()).await.map_err(|error| error.to_string())
         })
         .await
+    }
+
+    /// The durable consumer of a proxy, which exists.
+    pub(crate) async fn existing_consumer(&self, channel: &str, proxy: &str) -> Result<PullConsumer, SystemException> {
+        let stream = self.stream_name(channel);
+        self.repeat(|| self.context.get_consumer_from_stream(proxy, &stream)).await
     }
 
     pub(crate) async fn delete_consumer(&self, channel: &str, proxy: &str) {

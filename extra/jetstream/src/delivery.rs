@@ -10,7 +10,6 @@ use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::{AckKind, Message};
 use futures_util::StreamExt as _;
 use spandrel::cdr::{from_octets, to_octets};
-use spandrel::net::sync::Arc;
 use spandrel::services::cos_event_comm::pull_supplier::TryPullError;
 use spandrel::services::cos_event_comm::push_consumer::PushError;
 use spandrel::services::cos_event_comm::{PullSupplier, PushConsumer};
@@ -19,7 +18,7 @@ use spandrel::{ObjectRef, SystemException, SystemExceptionKind};
 use spandrel_delivery::PeerOptions;
 
 use crate::broker::{ACK_WAIT, form};
-use crate::registry::{ConnectionCounts, ProxyId, Registry};
+use crate::registry::{Connection, ConnectionCounts, ProxyId, Registry};
 
 /// The time between two calls of a pull supplier that had no event.
 const PULL_INTERVAL: Duration = Duration::from_secs(1);
@@ -45,10 +44,10 @@ enum Offer {
 }
 
 /// The consumer of a proxy; `None` once the server ends.
-async fn consumer(registry: &Weak<Registry>, id: &ProxyId) -> Option<PullConsumer> {
+async fn consumer(registry: &Weak<Registry>, id: &ProxyId, first_event: u64) -> Option<PullConsumer> {
     loop {
         let strong = registry.upgrade()?;
-        match strong.broker.consumer(&id.channel, &id.name).await {
+        match strong.broker.consumer(&id.channel, &id.name, first_event).await {
             Ok(consumer) => return Some(consumer),
             Err(error) => tracing::warn!(%error, channel = %id.channel, proxy = %id.name, "no consumer of the broker"),
         }
@@ -58,15 +57,16 @@ async fn consumer(registry: &Weak<Registry>, id: &ProxyId) -> Option<PullConsume
 }
 
 /// Pushes the events of a connection to its consumer, as far as the broker gives them to this server.
-pub(crate) async fn push(registry: Weak<Registry>, id: ProxyId, peer: ObjectRef, counts: Arc<ConnectionCounts>) {
+pub(crate) async fn push(registry: Weak<Registry>, id: ProxyId, peer: ObjectRef, connection: Connection) {
+    let counts = &connection.counts;
     let Some(settings) = registry.upgrade().map(|registry| registry.peers) else { return };
     let peer: PushConsumer = peer.with_timeout(Some(settings.timeout)).unchecked_narrow();
-    let Some(mut requested) = consumer(&registry, &id).await else { return };
+    let Some(mut requested) = consumer(&registry, &id, connection.first_event).await else { return };
     let mut failures = 0;
     loop {
         if failures == MAX_FAILURES {
             // It may be absent: its stream was created anew.
-            let Some(consumer) = consumer(&registry, &id).await else { return };
+            let Some(consumer) = consumer(&registry, &id, connection.first_event).await else { return };
             (requested, failures) = (consumer, 0);
         }
         let request = requested.stream().max_messages_per_batch(REQUESTED).expires(REQUEST).heartbeat(HEARTBEAT);
@@ -92,7 +92,7 @@ pub(crate) async fn push(registry: Weak<Registry>, id: ProxyId, peer: ObjectRef,
                 }
             };
             let Some(registry) = registry.upgrade() else { return };
-            let Offer::Disconnect { has_failed } = offer(&registry, &id, &peer, &message, &counts).await else {
+            let Offer::Disconnect { has_failed } = offer(&registry, &id, &peer, &message, counts).await else {
                 continue;
             };
             // Its end also ends this task.
@@ -190,7 +190,7 @@ pub(crate) async fn next_event(
     wait: Option<Duration>,
 ) -> Result<Option<Message>, SystemException> {
     let failed = |error: &dyn std::fmt::Display| crate::broker::unavailable(error);
-    let consumer = registry.broker.consumer(&id.channel, &id.name).await?;
+    let consumer = registry.broker.existing_consumer(&id.channel, &id.name).await?;
     let mut messages = match wait {
         Some(wait) => consumer.batch().max_messages(1).expires(wait).messages().await,
         None => consumer.fetch().max_messages(1).messages().await,
@@ -200,11 +200,14 @@ pub(crate) async fn next_event(
 }
 
 /// Discards the oldest events of a consumer that pulls too slowly.
-pub(crate) async fn bound(registry: Weak<Registry>, id: ProxyId, counts: Arc<ConnectionCounts>) {
+pub(crate) async fn bound(registry: Weak<Registry>, id: ProxyId, connection: Connection) {
+    let counts = &connection.counts;
     loop {
         tokio::time::sleep(BOUND_INTERVAL).await;
         let Some(registry) = registry.upgrade() else { return };
-        let Ok(consumer) = registry.broker.consumer(&id.channel, &id.name).await else { continue };
+        let Ok(consumer) = registry.broker.consumer(&id.channel, &id.name, connection.first_event).await else {
+            continue;
+        };
         let queue = registry.broker.options.queue;
         while consumer.get_info().await.is_ok_and(|info| info.num_pending > queue) {
             let Ok(Some(message)) = next_event(&registry, &id, None).await else { break };
@@ -213,13 +216,14 @@ pub(crate) async fn bound(registry: Weak<Registry>, id: ProxyId, counts: Arc<Con
                 answer(&message, AckKind::Nak(None)).await;
                 break;
             }
-            discard(&message, &id, &counts).await;
+            discard(&message, &id, counts).await;
         }
     }
 }
 
 /// Pulls events from a supplier, and stores them.
-pub(crate) async fn pull(registry: Weak<Registry>, id: ProxyId, peer: ObjectRef, counts: Arc<ConnectionCounts>) {
+pub(crate) async fn pull(registry: Weak<Registry>, id: ProxyId, peer: ObjectRef, connection: Connection) {
+    let counts = &connection.counts;
     let Some(settings) = registry.upgrade().map(|registry| registry.peers) else { return };
     let peer: PullSupplier = peer.with_timeout(Some(settings.timeout)).unchecked_narrow();
     let mut last_success = SystemTime::now();

@@ -35,7 +35,7 @@ struct Args {
     #[arg(long, value_name = "EVENTS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     queue: u32,
     /// The time limit of an operation of the broker, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     timeout: u64,
     /// The time limit of a call on a consumer or pull supplier, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=86_400_000))]

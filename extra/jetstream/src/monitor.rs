@@ -1,5 +1,6 @@
 //! The state of channels and consumers, for `spandrel events`, the console and Prometheus.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use spandrel::SystemException;
@@ -18,12 +19,11 @@ const PAGE: u32 = 100;
 pub(crate) struct MonitorState(pub(crate) Arc<Registry>);
 
 impl MonitorState {
-    /// The connected consumers of a channel with the events that wait for them, and the numbers of consumers and suppliers.
-    fn channel_state(&self, name: &str) -> Result<ChannelState, SystemException> {
+    /// The state of a channel. The queues are those of its consumers in the broker.
+    fn channel_state(&self, name: &str, queues: &BTreeMap<String, u64>) -> Result<ChannelState, SystemException> {
         let connections = self.0.connections(name);
         let (consumers, suppliers): (Vec<_>, Vec<_>) =
             connections.into_iter().partition(|(_, connection)| connection.kind.is_of_consumer());
-        let queues = self.queues(name);
         let sum = |count: fn(&Connection) -> u64| consumers.iter().map(|(_, connection)| count(connection)).sum();
         Ok(ChannelState {
             name: name.to_owned(),
@@ -38,9 +38,10 @@ impl MonitorState {
         })
     }
 
-    /// The events that wait in the broker for the consumers of a channel, by the names of their proxies.
-    fn queues(&self, channel: &str) -> std::collections::BTreeMap<String, u64> {
-        self.0.broker.wait(self.0.broker.queues(channel)).unwrap_or_default()
+    /// The events that wait in the broker for the consumers of a channel, by the names of their proxies; `None` if the
+    /// broker does not answer.
+    fn queues(&self, channel: &str) -> Option<BTreeMap<String, u64>> {
+        self.0.broker.wait(self.0.broker.queues(channel)).ok()
     }
 }
 
@@ -49,14 +50,21 @@ impl MonitorServant for MonitorState {
         let how_many = usize::try_from(how_many.min(PAGE)).unwrap_or(usize::MAX);
         let names = self.0.channels();
         let page = names.iter().filter(|name| name.as_str() > after).take(how_many);
-        page.map(|name| self.channel_state(name)).collect()
+        let mut answers = true;
+        let states = page.map(|name| {
+            // A broker that is away is waited for once.
+            let queues = if answers { self.queues(name) } else { None };
+            answers = queues.is_some();
+            self.channel_state(name, &queues.unwrap_or_default())
+        });
+        states.collect()
     }
 
     fn consumers(&self, name: &str, how_many: u32) -> Result<Vec<ConsumerState>, ConsumersError> {
         if !self.0.has_channel(name) {
             return Err(UnknownChannel {}.into());
         }
-        let queues = self.queues(name);
+        let queues = self.queues(name).unwrap_or_default();
         let consumers = self.0.connections(name).into_iter().filter(|(_, connection)| connection.kind.is_of_consumer());
         let mut states: Vec<_> = consumers.map(|(id, connection)| state(&id, connection, &queues)).collect();
         states.sort_by_key(|state| std::cmp::Reverse(state.queued));
@@ -65,7 +73,7 @@ impl MonitorServant for MonitorState {
     }
 }
 
-fn state(id: &ProxyId, connection: Connection, queues: &std::collections::BTreeMap<String, u64>) -> ConsumerState {
+fn state(id: &ProxyId, connection: Connection, queues: &BTreeMap<String, u64>) -> ConsumerState {
     let number = id.name.rsplit('-').next().and_then(|number| u64::from_str_radix(number.get(..16)?, 16).ok());
     ConsumerState {
         number: number.unwrap_or_default(),

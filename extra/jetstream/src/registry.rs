@@ -14,7 +14,7 @@ use spandrel_delivery::notify_disconnection;
 use spandrel_event::{ChannelSettings, CreateError, EventChannels, FACTORY_KEY, MONITOR_KEY};
 use tokio::task::JoinHandle;
 
-use crate::broker::{Broker, Record};
+use crate::broker::{ATTEMPT, Broker, Record};
 use crate::delivery;
 
 /// The most channels of a broker.
@@ -122,6 +122,8 @@ pub(crate) struct ConnectionCounts {
 pub(crate) struct Connection {
     pub(crate) kind: ProxyKind,
     pub(crate) peer: Option<ObjectRef>,
+    /// The number of the first event that its consumer gets.
+    pub(crate) first_event: u64,
     pub(crate) counts: Arc<ConnectionCounts>,
 }
 
@@ -139,7 +141,7 @@ struct State {
     /// The received events of this server by channels.
     channels: BTreeMap<String, Arc<AtomicU64>>,
     connections: BTreeMap<ProxyId, (Connection, Option<JoinHandle<()>>)>,
-    /// The marks of deleted records, by their keys.
+    /// The marks of connections that have ended, by the keys of their records, and the times at which they were found.
     marks: BTreeMap<String, Instant>,
 }
 
@@ -228,29 +230,50 @@ impl Registry {
 
     fn apply(self: &Arc<Self>, entry: &Entry) {
         let exists = entry.operation == Operation::Put;
-        if !exists {
-            self.state.write().marks.entry(entry.key.clone()).or_insert_with(Instant::now);
-        }
         match ProxyId::parse(&entry.key, '.') {
-            Some((id, kind)) if exists => self.add(&id, kind, &String::from_utf8_lossy(&entry.value)),
-            Some((id, kind)) => {
-                self.remove(&id);
-                if kind.is_of_consumer() {
-                    // Also if the server that ended the connection has died since.
-                    let registry = Arc::clone(self);
-                    self.broker.spawn(async move { registry.broker.delete_consumer(&id.channel, &id.name).await });
-                }
+            // The record of a channel comes before those of its connections. Without it they are left from another channel.
+            Some((id, kind)) if exists && self.has_channel(&id.channel) => {
+                self.add(&id, kind, &String::from_utf8_lossy(&entry.value));
             }
+            Some(_) if exists => {}
+            Some((id, kind)) => self.apply_end(&entry.key, id, kind),
             None if exists && is_name(&entry.key) => {
                 if let Err(error) = self.add_channel(&entry.key) {
                     tracing::error!(%error, channel = %entry.key, "a channel cannot be served");
                 }
             }
-            None => self.remove_channel(&entry.key),
+            None => self.apply_destruction(&entry.key),
         }
     }
 
-    /// Removes the marks of records that were deleted an hour ago.
+    /// Applies the end of a connection. The consumer is deleted also if the server that ended the connection has died since.
+    fn apply_end(self: &Arc<Self>, key: &str, id: ProxyId, kind: ProxyKind) {
+        self.remove(&id);
+        let is_new = self.state.write().marks.insert(key.to_owned(), Instant::now()).is_none();
+        if is_new && kind.is_of_consumer() {
+            let registry = Arc::clone(self);
+            self.broker.spawn(async move {
+                // A request of a server that did not know of the end may have created the consumer again.
+                tokio::time::sleep(ATTEMPT).await;
+                registry.broker.delete_consumer(&id.channel, &id.name).await;
+            });
+        }
+    }
+
+    /// Applies the destruction of a channel: its connections end, also those that its destroyer did not know.
+    fn apply_destruction(self: &Arc<Self>, name: &str) {
+        self.remove_channel(name);
+        for (id, _) in self.connections(name) {
+            let registry = Arc::clone(self);
+            self.broker.spawn(async move {
+                if let Err(error) = registry.disconnect(&id, true).await {
+                    tracing::warn!(%error, channel = %id.channel, proxy = %id.name, "the end of a connection is not stored");
+                }
+            });
+        }
+    }
+
+    /// Removes the marks of connections that ended an hour ago. Numbers of proxies are not used again.
     async fn remove_marks(&self) {
         let marks = self.state.read().marks.clone();
         for key in self.broker.remove_marks(&marks, MARK_AGE).await {
@@ -270,12 +293,16 @@ impl Registry {
         }
     }
 
-    /// Adds a connection, and starts the task that calls its peer.
-    fn add(self: &Arc<Self>, id: &ProxyId, kind: ProxyKind, peer: &str) {
+    /// Adds a connection by its record, and starts the task that calls its peer.
+    fn add(self: &Arc<Self>, id: &ProxyId, kind: ProxyKind, record: &str) {
         let mut state = self.state.write();
         if state.connections.contains_key(id) {
             return;
         }
+        let (first_event, peer) = record.split_once(' ').unwrap_or_default();
+        let Ok(first_event) = first_event.parse() else {
+            return tracing::error!(proxy = %id.name, "the record of a connection is damaged");
+        };
         let peer = match peer {
             "" => None,
             peer => match self.orb.string_to_object(peer) {
@@ -283,23 +310,16 @@ impl Registry {
                 Err(error) => return tracing::error!(%error, proxy = %id.name, "the record of a connection is damaged"),
             },
         };
-        let connection = Connection { kind, peer, counts: Arc::default() };
-        let task = match (kind, &connection.peer) {
-            (ProxyKind::PushSupplier, Some(peer)) => Some(self.broker.spawn(delivery::push(
-                Arc::downgrade(self),
-                id.clone(),
-                peer.clone(),
-                connection.counts.clone(),
-            ))),
-            (ProxyKind::PullSupplier, _) => {
-                Some(self.broker.spawn(delivery::bound(Arc::downgrade(self), id.clone(), connection.counts.clone())))
+        let connection = Connection { kind, peer, first_event, counts: Arc::default() };
+        let (registry, id_of_task, of_task) = (Arc::downgrade(self), id.clone(), connection.clone());
+        let task = match (kind, connection.peer.clone()) {
+            (ProxyKind::PushSupplier, Some(peer)) => {
+                Some(self.broker.spawn(delivery::push(registry, id_of_task, peer, of_task)))
             }
-            (ProxyKind::PullConsumer, Some(peer)) => Some(self.broker.spawn(delivery::pull(
-                Arc::downgrade(self),
-                id.clone(),
-                peer.clone(),
-                connection.counts.clone(),
-            ))),
+            (ProxyKind::PullSupplier, _) => Some(self.broker.spawn(delivery::bound(registry, id_of_task, of_task))),
+            (ProxyKind::PullConsumer, Some(peer)) => {
+                Some(self.broker.spawn(delivery::pull(registry, id_of_task, peer, of_task)))
+            }
             _ => None,
         };
         state.connections.insert(id.clone(), (connection, task));
@@ -364,8 +384,9 @@ impl Registry {
             return Ok(Some(connection));
         }
         match self.broker.wait(self.broker.record(&id.key()))? {
-            Some(Record::Value(peer)) => {
-                self.add(id, kind, &peer);
+            Some(Record::Value(record)) => {
+                self.require_channel(&id.channel)?;
+                self.add(id, kind, &record);
                 Ok(local())
             }
             Some(Record::Deleted) => Err(gone()),
@@ -383,18 +404,20 @@ impl Registry {
         self.require_channel(&id.channel)?;
         let connections = self.connections(&id.channel).len();
         require_at_most(connections + 1, MAX_CONNECTIONS, "connections of a channel")?;
-        let text = peer.map(ToString::to_string).unwrap_or_default();
-        require_at_most(text.len(), MAX_REFERENCE, "octets in a reference")?;
+        let reference = peer.map(ToString::to_string).unwrap_or_default();
+        require_at_most(reference.len(), MAX_REFERENCE, "octets in a reference")?;
         self.broker.wait(async {
-            match self.broker.create_record(&id.key(), &text, false).await? {
+            let first_event = if kind.is_of_consumer() { self.broker.next_sequence(&id.channel).await? } else { 0 };
+            let record = format!("{first_event} {reference}");
+            match self.broker.create_record(&id.key(), &record, false).await? {
                 Some(Record::Deleted) => return Err(gone()),
                 Some(Record::Value(_)) => return Ok(ConnectOutcome::Twice),
                 None => {}
             }
             if kind.is_of_consumer() {
-                self.broker.consumer(&id.channel, &id.name).await?;
+                self.broker.consumer(&id.channel, &id.name, first_event).await?;
             }
-            self.add(id, kind, &text);
+            self.add(id, kind, &record);
             Ok(ConnectOutcome::Connected)
         })
     }

@@ -307,6 +307,9 @@ async fn send(reply: impl FnOnce() + Send + 'static) {
 /// Replies to `pull` with the next event.
 async fn wait_for_event(registry: Arc<Registry>, id: ProxyId, reply: DeferredReply<Any, PullError>) {
     while !reply.cancellation().is_cancelled() {
+        if !registry.has_connection(&id) {
+            return send(move || reply.send(Err(Disconnected {}.into()))).await;
+        }
         let outcome = match next_event(&registry, &id, Some(PULL_SLICE)).await {
             Ok(Some(message)) => match event(&registry, &message) {
                 // The caller has left meanwhile: the event is for its next call.
@@ -320,8 +323,7 @@ async fn wait_for_event(registry: Arc<Registry>, id: ProxyId, reply: DeferredRep
                     continue;
                 }
             },
-            Ok(None) if registry.has_connection(&id) => continue,
-            Ok(None) => Err(Disconnected {}.into()),
+            Ok(None) => continue,
             Err(exception) => Err(exception.into()),
         };
         return send(move || reply.send(outcome)).await;

@@ -1,5 +1,6 @@
 //! Consumers that count their events, and suppliers that push until each event is acknowledged.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -15,6 +16,8 @@ use spandrel::{Endpoint, Orb, Poa, SystemException};
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     pub(crate) events: Vec<u64>,
+    /// The same events, for a search.
+    known: HashSet<u64>,
     /// The events that came again.
     pub(crate) repeated: usize,
     pub(crate) longest_gap: Duration,
@@ -29,11 +32,10 @@ impl PushConsumerServant for Consumer {
     fn push(&self, data: &Any) -> Result<(), PushError> {
         let event: u64 = data.extract().unwrap();
         let mut received = self.0.lock().unwrap();
-        // Events of one supplier come in their order, so that an earlier one is a repeated one.
-        if received.events.contains(&event) {
-            received.repeated += 1;
-        } else {
+        if received.known.insert(event) {
             received.events.push(event);
+        } else {
+            received.repeated += 1;
         }
         let gap = received.last.map_or(Duration::ZERO, |last| last.elapsed());
         received.longest_gap = received.longest_gap.max(gap);
