@@ -256,8 +256,8 @@ impl Broker {
         Ok(stream.cached_info().state.last_sequence + 1)
     }
 
-    /// The durable consumer of a proxy, which is created unless it exists. It gets the events from this number on, in their
-    /// order: one at a time.
+    /// The durable consumer of a proxy, which is created unless it exists. It gets the events from this number on, one at
+    /// a time and in their order, which the death of a node may break.
     ///
     /// The policy is none that begins with new events: a node that has lost the state of the consumer in its death would begin
     /// there, and events would be lost. From a number it offers events again, which the stream has kept.
