@@ -64,10 +64,6 @@ impl Consumer {
     pub(crate) fn count(&self) -> usize {
         self.0.lock().unwrap().events.len()
     }
-
-    pub(crate) fn last(&self) -> Option<u64> {
-        self.0.lock().unwrap().events.last().copied()
-    }
 }
 
 /// A supplier that is connected to a channel.
