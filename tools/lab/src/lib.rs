@@ -28,7 +28,7 @@ pub mod output;
 pub mod overview;
 pub mod peer;
 #[cfg(target_os = "linux")]
-mod peer_programs;
+pub mod peer_programs;
 pub mod placement;
 #[cfg(target_os = "linux")]
 pub mod plain_files;

@@ -13,7 +13,7 @@ const BUILD_FOLDER_MARK: &str = "CACHEDIR.TAG";
 ///
 /// # Errors
 /// The reason why there is none, and how to get it, as text.
-pub(crate) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf, String> {
+pub fn find(name: &str, given: Option<&Path>) -> Result<PathBuf, String> {
     find_program(name, name, given)
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn find(name: &str, given: Option<&Path>) -> Result<PathBuf, String> 
 ///
 /// # Errors
 /// The reason why there is none, as [`find`] gives it.
-pub(crate) fn find_program(name: &str, program: &str, given: Option<&Path>) -> Result<PathBuf, String> {
+pub fn find_program(name: &str, program: &str, given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(folder) = given {
         let missing = || format!("{} has no {program}", folder.display());
         let program = folder.join(program);

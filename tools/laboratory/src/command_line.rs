@@ -30,6 +30,7 @@ Examples:
   spandrel lab report results --chapter then-and-now.md
   spandrel lab compare results before
   spandrel lab imaging                        images by calls, by bulk streams, and by plain sockets with sendfile
+  spandrel lab media many                     200 media flows of one process, beside a sender in C
 
 A name is that of a figure or table (p1.fig2.9), a chapter (p1.2), a paper (p1), or all.
 Exit codes: 0 done, 1 failed or not complete, 2 wrong usage.";
@@ -49,6 +50,7 @@ enum Command {
     Report(ReportArgs),
     Compare(CompareArgs),
     Imaging(crate::imaging::ImagingArgs),
+    Media(crate::media::MediaArgs),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
     Peer(spandrel_lab::child_command::Args),
@@ -61,6 +63,8 @@ enum Command {
     ImagingServer(crate::imaging::ServerArgs),
     #[command(hide = true)]
     ImagingClient(crate::imaging::ClientArgs),
+    #[command(hide = true)]
+    MediaSender(crate::media::SenderArgs),
 }
 
 /// List all figures and tables: state, command, minutes, title.
@@ -158,6 +162,8 @@ pub fn run() -> ExitCode {
         Command::Imaging(args) => args.run(),
         Command::ImagingServer(args) => args.run(),
         Command::ImagingClient(args) => args.run(),
+        Command::Media(args) => args.run(),
+        Command::MediaSender(args) => args.run(),
     };
     match outcome {
         Ok(code) => code,

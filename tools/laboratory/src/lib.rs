@@ -18,6 +18,7 @@ mod imaging;
 mod inventory;
 mod links;
 mod measure;
+mod media;
 mod point;
 pub mod profile;
 pub mod report;

@@ -1,12 +1,6 @@
 //! Images by calls, by plain sockets and by bulk streams: a short run, and the octets in user space.
 
-use crate::support::{check_code, expects_links, lab, stdout};
-
-/// The cells of a printed table.
-fn cells(text: &str) -> Vec<Vec<&str>> {
-    let lines = text.lines().filter(|line| line.starts_with('|'));
-    lines.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect()
-}
+use crate::support::{cells, check_code, expects_links, lab, stdout};
 
 #[test]
 fn a_short_run_has_a_row_for_each_mechanism() {

@@ -5,6 +5,7 @@ mod chapter;
 mod comparing;
 mod imaging;
 mod inventory;
+mod media;
 mod profiles;
 mod report;
 mod running;

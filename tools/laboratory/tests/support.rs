@@ -22,6 +22,12 @@ pub(crate) fn check_code(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}{}", stdout(output), stderr(output));
 }
 
+/// The cells of a printed table, by rows.
+pub(crate) fn cells(text: &str) -> Vec<Vec<&str>> {
+    let lines = text.lines().filter(|line| line.starts_with('|'));
+    lines.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect()
+}
+
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }

@@ -1,7 +1,7 @@
 //! The interfaces whose stubs and skeletons are built: the operations of appendix C one by one, and the
 //! services.
 
-use spandrel::services::{IDL_FILES, NOTIFICATION_IDL};
+use spandrel::services::{AV_STREAMS_IDL, IDL_FILES, NOTIFICATION_IDL};
 use spandrel_idl::model::{DefinitionKind, Type};
 use spandrel_idl::{FrontEndOptions, MemoryFiles, Model, compile_with};
 
@@ -77,7 +77,7 @@ struct Service {
     name: &'static str,
     /// The beginnings of its modules' names.
     modules: &'static [&'static str],
-    /// The numbers of its definitions in table 7.9 of the paper, which also has audio and video streams.
+    /// The numbers of its definitions in table 7.9 of the paper.
     paper: Option<Definitions>,
 }
 
@@ -86,10 +86,11 @@ const fn paper(structures: usize, sequences: usize, operations: usize) -> Option
 }
 
 /// The services of the daemons.
-const SERVICES: [Service; 7] = [
+const SERVICES: [Service; 8] = [
     Service { name: "CosNaming", modules: &["CosNaming"], paper: paper(2, 2, 13) },
     Service { name: "CosPropertyService", modules: &["CosPropertyService"], paper: paper(3, 5, 33) },
     Service { name: "CosTrading", modules: &["CosTrading"], paper: paper(11, 7, 63) },
+    Service { name: AV_STREAMS, modules: &["AVStreams"], paper: paper(2, 3, 50) },
     Service { name: "CosEvent", modules: &["CosEvent", "CosTypedEvent"], paper: None },
     Service { name: NOTIFICATION, modules: &["CosNotif"], paper: None },
     Service { name: "ImplementationRepository", modules: &["ImplementationRepository"], paper: None },
@@ -98,6 +99,8 @@ const SERVICES: [Service; 7] = [
 
 /// Its stubs and skeletons include those of the event service, from which its interfaces derive.
 const NOTIFICATION: &str = "CosNotification";
+/// Its stubs and skeletons include those of the property service, from which its interfaces derive.
+const AV_STREAMS: &str = "AVStreams";
 
 /// The IDL of the measured services: that of the daemons.
 pub(super) fn services() -> Vec<Fixture> {
@@ -108,8 +111,13 @@ pub(super) fn services() -> Vec<Fixture> {
     };
     let param_test = Fixture { name: "Param_Test", idl: PARAM_TEST.to_owned() };
     let mut services: Vec<_> = std::iter::once(param_test).chain(SERVICES.map(service)).collect();
-    if let Some(notification) = services.iter_mut().find(|fixture| fixture.name == NOTIFICATION) {
-        notification.idl = [IDL_FILES[0], &NOTIFICATION_IDL.replace("#include \"CosEvent.idl\"", "")].concat();
+    for (name, base, file, idl) in [
+        (NOTIFICATION, IDL_FILES[0], "CosEvent.idl", NOTIFICATION_IDL),
+        (AV_STREAMS, IDL_FILES[2], "CosPropertyService.idl", AV_STREAMS_IDL),
+    ] {
+        if let Some(fixture) = services.iter_mut().find(|fixture| fixture.name == name) {
+            fixture.idl = [base, &idl.replace(&format!("#include \"{file}\""), "")].concat();
+        }
     }
     services
 }
@@ -200,6 +208,7 @@ mod tests {
             ("CosNaming", 2, 2, 17),
             ("CosPropertyService", 4, 6, 33),
             ("CosTrading", 10, 10, 71),
+            ("AVStreams", 4, 9, 97),
             ("CosEvent", 0, 0, 27),
             ("CosNotification", 13, 15, 120),
             ("ImplementationRepository", 2, 1, 12),
