@@ -2,15 +2,19 @@
 //! operation ends within its time limit with the reason, and leaves nothing at the others.
 
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use spandrel::services::av_streams::{
-    FDev, FlowConnection, FlowConsumer, FlowProducer, MmDevice, Negotiator, QoS, StreamEndPoint, basic_stream_ctrl,
-    flow_connection, stream_ctrl, stream_end_point,
+    FDev, FlowConnection, FlowConsumer, FlowProducer, MCastConfigIf, MmDevice, MmDeviceServant, Negotiator,
+    NotSupported, QoS, StreamCtrl, StreamEndPoint, StreamEndPointA, StreamEndPointB, StreamOpFailed, StreamQoS, VDev,
+    VDevServant, basic_stream_ctrl, flow_connection, mm_device, stream_ctrl, stream_end_point, v_dev,
 };
-use spandrel::types::Interface;
-use spandrel::{SystemException, SystemExceptionKind};
+use spandrel::services::cos_property_service::Property;
+use spandrel::types::{Any, Interface};
+use spandrel::{ObjectRef, Poa, SystemException, SystemExceptionKind};
 use spandrel_avstreams::{AvLimits, DSCP, FlowDefinition, QosRange};
+use spandrel_property::{IteratorOptions, Limits, LocalPropertySet, PropertyIterators, delegate_property_set};
 use tempfile::TempDir;
 
 use crate::deaths::{WITHIN, device, limits};
@@ -192,5 +196,165 @@ fn a_party_that_stops_or_dies_in_a_change_of_quality_fails_it() {
         check(fate, &exception);
         control.destroy(&[]).unwrap();
         eventually("no flow is left", || party.streams().counts().1 == 0);
+    }
+}
+
+/// A foreign virtual device, which records its settings and the configuration of its stream.
+struct Recorder {
+    properties: LocalPropertySet,
+    configuration: Arc<Mutex<Option<MCastConfigIf>>>,
+    settings: Arc<Mutex<Vec<String>>>,
+}
+
+delegate_property_set!(Recorder, properties);
+
+impl VDevServant for Recorder {
+    fn set_peer(
+        &self,
+        _: Option<&StreamCtrl>,
+        _: Option<&VDev>,
+        _: &mut StreamQoS,
+        _: &[String],
+    ) -> Result<bool, v_dev::SetPeerError> {
+        Ok(true)
+    }
+
+    fn set_mcast_peer(
+        &self,
+        _: Option<&StreamCtrl>,
+        configuration: Option<&MCastConfigIf>,
+        _: &mut StreamQoS,
+        _: &[String],
+    ) -> Result<bool, v_dev::SetMcastPeerError> {
+        *self.configuration.lock().unwrap() = configuration.cloned();
+        Ok(true)
+    }
+
+    fn configure(&self, setting: &Property) -> Result<(), v_dev::ConfigureError> {
+        self.settings.lock().unwrap().push(setting.property_name.clone());
+        Ok(())
+    }
+
+    fn set_format(&self, _: &str, _: &str) -> Result<(), v_dev::SetFormatError> {
+        Ok(())
+    }
+
+    fn set_dev_params(&self, _: &str, _: &[Property]) -> Result<(), v_dev::SetDevParamsError> {
+        Ok(())
+    }
+
+    fn modify_qo_s(&self, _: &mut StreamQoS, _: &[String]) -> Result<bool, v_dev::ModifyQoSError> {
+        Ok(true)
+    }
+}
+
+/// A device whose B end points are those of another one, with a virtual device of its own.
+struct Foreign {
+    properties: LocalPropertySet,
+    device: MmDevice,
+    virtual_device: VDev,
+}
+
+delegate_property_set!(Foreign, properties);
+
+fn unsupported() -> StreamOpFailed {
+    StreamOpFailed { reason: "the device only receives".to_owned() }
+}
+
+impl MmDeviceServant for Foreign {
+    fn create_a(
+        &self,
+        _: Option<&StreamCtrl>,
+        _: &mut StreamQoS,
+        _: &mut String,
+        _: &[String],
+    ) -> Result<(Option<StreamEndPointA>, Option<VDev>, bool), mm_device::CreateAError> {
+        Err(unsupported().into())
+    }
+
+    fn create_b(
+        &self,
+        control: Option<&StreamCtrl>,
+        qos: &mut StreamQoS,
+        name: &mut String,
+        spec: &[String],
+    ) -> Result<(Option<StreamEndPointB>, Option<VDev>, bool), mm_device::CreateBError> {
+        let (end_point, _, is_met) = self.device.create_b(control, qos, name, spec)?;
+        Ok((end_point, Some(self.virtual_device.clone()), is_met))
+    }
+
+    fn bind(
+        &self,
+        _: Option<&MmDevice>,
+        _: &mut StreamQoS,
+        _: &[String],
+    ) -> Result<(Option<StreamCtrl>, bool), mm_device::BindError> {
+        Err(unsupported().into())
+    }
+
+    fn bind_mcast(
+        &self,
+        _: Option<&MmDevice>,
+        _: &mut StreamQoS,
+        _: &[String],
+    ) -> Result<(Option<StreamCtrl>, bool), mm_device::BindMcastError> {
+        Err(unsupported().into())
+    }
+
+    fn destroy(&self, _: Option<&StreamEndPoint>, _: &str) -> Result<(), mm_device::DestroyError> {
+        Err(NotSupported {}.into())
+    }
+
+    fn add_fdev(&self, _: Option<&ObjectRef>) -> Result<String, mm_device::AddFdevError> {
+        Err(NotSupported {}.into())
+    }
+
+    fn get_fdev(&self, _: &str) -> Result<Option<ObjectRef>, mm_device::GetFdevError> {
+        Err(NotSupported {}.into())
+    }
+
+    fn remove_fdev(&self, _: &str) -> Result<(), mm_device::RemoveFdevError> {
+        Err(NotSupported {}.into())
+    }
+}
+
+#[test]
+fn a_peer_that_stops_or_dies_in_a_configuration_keeps_it_from_no_other() {
+    for fate in FATES {
+        let (client, party) = (Client::new(), Party::with(limits()));
+        let mut remote = Remote::start(&client, &["--sink", "video"]);
+        let (_, sending) = party.device(&client, &[source("video", u32::MAX, 10)]);
+        let (_, receiving) = party.device(&client, &[sink("video").0]);
+        let adapter = Poa::root(&party.orb).unwrap();
+        adapter.the_poa_manager().activate().unwrap();
+        let iterators = PropertyIterators::new(&adapter, IteratorOptions::default()).unwrap();
+        let (configuration, settings) = (Arc::default(), Arc::default());
+        let recorder = Recorder {
+            properties: LocalPropertySet::new(&iterators, Limits::default()),
+            configuration: Arc::clone(&configuration),
+            settings: Arc::<Mutex<Vec<String>>>::clone(&settings),
+        };
+        let virtual_device: VDev = adapter.serve(recorder).unwrap();
+        let properties = LocalPropertySet::new(&iterators, Limits::default());
+        let foreign: MmDevice = adapter.serve(Foreign { properties, device: receiving, virtual_device }).unwrap();
+        let foreign: MmDevice = client.at(&foreign).narrow().unwrap();
+        let control = client.control(&party);
+        // The process is the first receiver, so that the foreign one is configured after it.
+        let receivers = [(Some(&sending), None), (None, Some(&remote.device)), (None, Some(&foreign))];
+        for (a_device, b_device) in receivers {
+            assert!(control.bind_devs(a_device, b_device, &mut Vec::new(), &[]).unwrap());
+        }
+        let configuration: MCastConfigIf = configuration.lock().unwrap().take().unwrap();
+        let configuration: MCastConfigIf = client.at(configuration.as_object()).narrow().unwrap();
+        let setting =
+            |name: &str| Property { property_name: name.to_owned(), property_value: Any::new(1_u32).unwrap() };
+        configuration.configure(&setting("brightness")).unwrap();
+        assert_eq!(*settings.lock().unwrap(), ["brightness"]);
+        remote.interrupt(fate, || configuration.configure(&setting("contrast"))).unwrap();
+        assert_eq!(*settings.lock().unwrap(), ["brightness", "contrast"]);
+        // It is no peer of the configuration any more, and delays no further setting.
+        configuration.configure(&setting("colour")).unwrap();
+        assert_eq!(*settings.lock().unwrap(), ["brightness", "contrast", "colour"]);
+        control.destroy(&[]).unwrap();
     }
 }
