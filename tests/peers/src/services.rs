@@ -88,6 +88,7 @@ pub(crate) fn run(kills: u32) -> Result<()> {
         "spandrel-trading",
         "spandrel-event",
         "spandrel-notification",
+        "spandrel-av",
     ];
     workspace::run(&mut build_as_for_tests(&programs))?;
     for orb in [&JACORB, &GLASSFISH, &JACORB_EVENTS] {
@@ -114,6 +115,7 @@ pub(crate) fn run(kills: u32) -> Result<()> {
     row("client of jacorb, our interface repository".to_owned(), &call_repository);
     row("client of jacorb, our trading service".to_owned(), &call_trader);
     row("client of jacorb, our property service".to_owned(), &call_property_service);
+    row("client of jacorb, our audio and video streams".to_owned(), &call_streams);
     row("client of jacorb, our event service".to_owned(), &call_event_service);
     row("client of jacorb, our notification service".to_owned(), &call_notification_service);
     row("client of jacorb, our typed notification channels".to_owned(), &call_typed_notification);
@@ -333,6 +335,19 @@ fn call_property_service() -> Outcome {
     let factory = ready_url(&service, "PropertySetFactory")?;
     let def_factory = ready_url(&service, "PropertySetDefFactory")?;
     run_client(jacorb::command().args(["properties", "--call", &factory, &def_factory]), 6)
+}
+
+/// Runs JacORB's control of streams against two of our devices.
+fn call_streams() -> Outcome {
+    let data = workspace::target().join("services/av");
+    let device = |flow: [&str; 2]| {
+        let mut command = debug_program("spandrel-av");
+        command.arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]).args(flow);
+        Bounded::start("spandrel-av", &mut command)
+    };
+    let (sender, receiver) = (device(["--pattern", "video"])?, device(["--sink", "video"])?);
+    let (sending, receiving) = (ready_url(&sender, "MMDevice")?, ready_url(&receiver, "MMDevice")?);
+    run_client(jacorb::command().args(["streams", "--call", &sending, &receiving]), 5)
 }
 
 /// Starts a service with its state in memory, at a free port.

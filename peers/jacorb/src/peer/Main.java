@@ -39,6 +39,8 @@ public final class Main {
                 return Trading.call(options);
             case "properties":
                 return PropertySets.call(options);
+            case "streams":
+                return Streams.call(options);
             default:
                 System.err.println("not a role: " + options.role);
                 return 2;
