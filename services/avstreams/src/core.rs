@@ -19,8 +19,8 @@ use crate::flow::FlowEnd;
 use crate::flow_spec::Carrier;
 use crate::limits::AvLimits;
 use crate::media::FlowDefinition;
+use crate::options::{AvError, AvOptions};
 use crate::peer_watch::PeerWatch;
-use crate::service::{AvError, AvOptions};
 
 /// The properties of one object at most.
 const MAX_PROPERTIES: usize = 256;

@@ -39,6 +39,7 @@ mod flow_state;
 mod imports;
 mod limits;
 mod media;
+mod options;
 mod peer_watch;
 mod qos;
 mod receiver;
@@ -58,6 +59,7 @@ pub use flow_spec::{
 };
 pub use limits::AvLimits;
 pub use media::{FlowDefinition, Frame, MediaSink, MediaSource, Medium, QosRange, ReceivedFrame};
+pub use options::{AvError, AvOptions};
 pub use qos::{DSCP, FRAME_RATE};
-pub use service::{ADAPTER, AvError, AvOptions, AvStreams};
+pub use service::{ADAPTER, AvStreams};
 pub use statistics::FlowStatistics;
