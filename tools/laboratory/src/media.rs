@@ -5,6 +5,7 @@ mod link;
 mod many;
 mod parties;
 mod sync;
+mod times;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use spandrel_error::output;
 use spandrel_measure::table::{self, Align};
 
 pub(crate) use self::many::SenderArgs;
+use self::times::{millis, percentile};
 
 /// Measure media flows: losses and another order of packets, lip synchronism, and many flows beside a sender in C.
 #[derive(Debug, clap::Args)]
@@ -125,14 +127,4 @@ fn lip_sync(time: Duration) -> anyhow::Result<table::Table> {
     let times = [50, 99, 100].map(|percent| millis(percentile(&apart, percent)));
     table.add_row([apart.len().to_string()].into_iter().chain(times).chain([beyond.to_string()]));
     Ok(table)
-}
-
-/// The value below which so many percent of the sorted times are; zero without times.
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
-    let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
-    sorted.get(index).copied().unwrap_or_default()
-}
-
-fn millis(time: Duration) -> String {
-    format!("{:.2}", time.as_secs_f64() * 1e3)
 }

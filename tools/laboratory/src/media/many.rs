@@ -17,7 +17,7 @@ use spandrel_measure::table::{self, Align};
 use spandrel_orchestra::agent::processor_times;
 
 use super::parties::{Party, source};
-use super::{millis, percentile};
+use super::times::{millis, percentile};
 
 /// The packets of a flow in a second.
 const RATE: u32 = 25;
