@@ -109,13 +109,13 @@ fn no_part_or_policy_of_an_orb_changes_the_calls_of_a_bare_one() {
     let end_time_type = Policy::from(RequestEndTimePolicy(SystemTime::now())).policy_type();
     assert!(full.string_to_object(&server.ior()).unwrap().client_policy(end_time_type).is_some());
     let sent_by_full = sent.load(Ordering::Relaxed);
-    let noted = server.client().count().unwrap();
+    let count = server.client().count().unwrap();
     // Also an ORB that was created before the parts of the other one.
     for (round, (orb, target)) in (1..).zip([earlier, bare()]) {
         for _ in 0..10 {
             target.note(&[7; 100]).unwrap();
         }
-        assert_eq!((target.add(1, 2).unwrap(), target.count().unwrap()), (3, noted + 10 * round));
+        assert_eq!((target.add(1, 2).unwrap(), target.count().unwrap()), (3, count + 10 * round));
         let refused = orb.string_to_object(LOCATION).unwrap_err();
         assert_eq!(refused.kind(), SystemExceptionKind::BadParam, "{refused}");
         assert!(target.as_object().client_policy(end_time_type).is_none());

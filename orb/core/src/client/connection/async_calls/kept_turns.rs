@@ -8,14 +8,14 @@ use spandrel_sync::{Arc, thread_local};
 use super::{super::ClientConnection, registration::write_appended};
 
 thread_local! {
-    static KEPT: RefCell<Option<Vec<Arc<ClientConnection>>>> = const { RefCell::new(None) };
+    static OPEN_TURNS: RefCell<Option<Vec<Arc<ClientConnection>>>> = const { RefCell::new(None) };
 }
 
 /// Keeps the turn of a connection open, if this thread keeps turns.
 pub(super) fn keep(connection: &Arc<ClientConnection>) -> bool {
-    KEPT.with(|kept| match &mut *kept.borrow_mut() {
-        Some(kept) => {
-            kept.push(Arc::clone(connection));
+    OPEN_TURNS.with(|turns| match &mut *turns.borrow_mut() {
+        Some(turns) => {
+            turns.push(Arc::clone(connection));
             true
         }
         None => false,
@@ -28,30 +28,30 @@ pub(crate) struct KeptTurns(());
 
 impl KeptTurns {
     pub(crate) fn begin() -> Self {
-        KEPT.with(|kept| *kept.borrow_mut() = Some(Vec::new()));
+        OPEN_TURNS.with(|turns| *turns.borrow_mut() = Some(Vec::new()));
         Self(())
     }
 
     /// Whether this thread has a turn to end.
     pub(crate) fn has_any() -> bool {
-        KEPT.with(|kept| kept.borrow().as_ref().is_some_and(|kept| !kept.is_empty()))
+        OPEN_TURNS.with(|turns| turns.borrow().as_ref().is_some_and(|turns| !turns.is_empty()))
     }
 
     /// Ends the turns, and writes what was appended in them.
     pub(crate) fn end_all(&self) {
-        let mut turns = KEPT.with(|kept| kept.borrow_mut().as_mut().map(std::mem::take)).unwrap_or_default();
-        for connection in turns.drain(..) {
+        let mut ended = OPEN_TURNS.with(|turns| turns.borrow_mut().as_mut().map(std::mem::take)).unwrap_or_default();
+        for connection in ended.drain(..) {
             write_appended(&connection);
             connection.async_state().registration.update_interest(true);
         }
         // With its memory, for the next turns.
-        KEPT.with(|kept| kept.borrow_mut().iter_mut().for_each(|kept| std::mem::swap(kept, &mut turns)));
+        OPEN_TURNS.with(|turns| turns.borrow_mut().iter_mut().for_each(|open| std::mem::swap(open, &mut ended)));
     }
 }
 
 impl Drop for KeptTurns {
     fn drop(&mut self) {
         self.end_all();
-        KEPT.with(|kept| *kept.borrow_mut() = None);
+        OPEN_TURNS.with(|turns| *turns.borrow_mut() = None);
     }
 }
