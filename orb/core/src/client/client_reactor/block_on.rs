@@ -66,10 +66,19 @@ impl DriverSeat {
     }
 }
 
-/// The right of this thread to drive a reactor. Its drop gives the reactor back to its own thread.
+/// The right of this thread to drive a reactor. Its drop writes what was appended, and gives the reactor back to its own
+/// thread, in this order.
 struct Drive {
-    seat: Arc<DriverSeat>,
-    kept_turns: KeptTurns,
+    _kept_turns: KeptTurns,
+    _seat: TakenSeat,
+}
+
+struct TakenSeat(Arc<DriverSeat>);
+
+impl Drop for TakenSeat {
+    fn drop(&mut self) {
+        self.0.free();
+    }
 }
 
 impl Drive {
@@ -78,16 +87,10 @@ impl Drive {
         if !seat.take() {
             return None;
         }
+        let taken_seat = TakenSeat(Arc::clone(seat));
         // The reactor's thread checks its condition, and leaves.
         registry.wake();
-        Some(Self { seat: Arc::clone(seat), kept_turns: KeptTurns::begin() })
-    }
-}
-
-impl Drop for Drive {
-    fn drop(&mut self) {
-        self.kept_turns.end_all();
-        self.seat.free();
+        Some(Self { _kept_turns: KeptTurns::begin(), _seat: taken_seat })
     }
 }
 
@@ -144,7 +147,7 @@ impl ClientReactor {
                     wakes = 0;
                 }
             }
-            DRIVEN.with(|driven| driven.borrow().iter().for_each(|drive| drive.kept_turns.end_all()));
+            KeptTurns::end_all();
             if !self.drive(wakes, &waker) {
                 *waker.registry.lock() = None;
                 while !waker.is_woken.load(Ordering::SeqCst) {

@@ -37,8 +37,8 @@ impl KeptTurns {
         OPEN_TURNS.with(|turns| turns.borrow().as_ref().is_some_and(|turns| !turns.is_empty()))
     }
 
-    /// Ends the turns, and writes what was appended in them.
-    pub(crate) fn end_all(&self) {
+    /// Ends the turns of this thread, if it keeps any, and writes what was appended in them.
+    pub(crate) fn end_all() {
         let mut ended = OPEN_TURNS.with(|turns| turns.borrow_mut().as_mut().map(std::mem::take)).unwrap_or_default();
         for connection in ended.drain(..) {
             write_appended(&connection);
@@ -51,7 +51,7 @@ impl KeptTurns {
 
 impl Drop for KeptTurns {
     fn drop(&mut self) {
-        self.end_all();
+        Self::end_all();
         OPEN_TURNS.with(|turns| *turns.borrow_mut() = None);
     }
 }
