@@ -35,7 +35,7 @@ use spandrel_orb_tests::{
     Server,
     probe::Target,
     scripted::{ReceivedLog, ReceivedRequest, ior_at, scripted, write_ior},
-    support::{block_on, fake_server, holds_within, kind_and_completion, read_message, wait_until},
+    support::{block_on, fake_server, kind_and_completion, read_message, wait_until},
 };
 
 const ADD: SetOverrideType = SetOverrideType::AddOverride;
@@ -856,14 +856,10 @@ fn the_most_urgent_call_that_waits_for_a_server_is_sent_first() {
     let orb = builder.socket_queues(Some(8192), Some(8192)).connections_per_peer(1).build().unwrap();
     let propagated = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
     let declared = target(&orb, &with_policies(port, &[model(PriorityModel::ServerDeclared, 30_000)]));
-    at_priority(9, || {
-        let buffered = propagated.with_sync_scope(SyncScopePolicy::None);
-        let is_controlled = || propagated.as_object().is_flow_controlled().unwrap();
-        // The system may move octets to the receiving side a little later.
-        while holds_within(Duration::from_millis(100), || !is_controlled()) {
-            buffered.note(&[7; 4_000]).unwrap();
-        }
-    });
+    // More than the sockets take: the rest of a message that has begun comes before all others.
+    let buffered = propagated.with_sync_scope(SyncScopePolicy::None);
+    at_priority(9, || buffered.note(&[7; 1 << 20]).unwrap());
+    wait_until("the sockets are full", || propagated.as_object().is_flow_controlled().unwrap());
     let call =
         |priority, target: &Target, text: &str| at_priority(priority, || target.echo_octets_async(text.as_bytes()));
     let _calls = [
