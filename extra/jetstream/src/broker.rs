@@ -58,7 +58,7 @@ pub enum BrokerError {
     /// The file with the credentials cannot be read.
     #[error("cannot read the credentials {}", file.display())]
     Credentials {
-        /// The file.
+        /// The file that `--credentials` names.
         file: PathBuf,
         /// The reason.
         #[source]
@@ -67,7 +67,7 @@ pub enum BrokerError {
     /// No node answered in time, or JetStream is off.
     #[error("no node of the broker answered: {nodes}")]
     Unavailable {
-        /// The addresses.
+        /// The addresses of all nodes that were tried.
         nodes: String,
         /// The reason.
         #[source]

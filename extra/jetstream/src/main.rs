@@ -29,7 +29,7 @@ struct Args {
     #[arg(long, value_name = "NAME", default_value = "events", value_parser = prefix)]
     prefix: String,
     /// The nodes of the broker that store each event: 1, 3 or 5
-    #[arg(long, value_name = "NODES", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=5))]
+    #[arg(long, value_name = "NODES", default_value_t = 1, value_parser = replicas)]
     replicas: u8,
     /// The events that may wait for one consumer; beyond it the oldest are discarded
     #[arg(long, value_name = "EVENTS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
@@ -49,6 +49,14 @@ struct Args {
     /// Show the numbers of channels and the ORB to Prometheus: http://ADDRESS/metrics
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+}
+
+/// The number of nodes with a majority of their own: others store more and survive no more deaths.
+fn replicas(text: &str) -> Result<u8, String> {
+    match text.parse() {
+        Ok(nodes @ (1 | 3 | 5)) => Ok(nodes),
+        _ => Err("expected 1, 3 or 5".to_owned()),
+    }
 }
 
 /// A name of the broker's buckets.

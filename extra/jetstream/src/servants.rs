@@ -55,17 +55,6 @@ impl ServantLocator for Locator {
         let servant = self.servant(&String::from_utf8_lossy(oid.as_bytes()));
         servant.map(|servant| (servant, Box::new(()) as Cookie)).map_err(Incarnation::from)
     }
-
-    fn postinvoke(
-        &self,
-        _: &ObjectId,
-        _: &Poa,
-        _: &str,
-        _: Cookie,
-        _: Arc<dyn Servant>,
-    ) -> Result<(), SystemException> {
-        Ok(())
-    }
 }
 
 impl Locator {

@@ -18,7 +18,7 @@ use crate::servants::Locator;
 /// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServiceOptions {
-    /// The broker.
+    /// The nodes and limits of the broker.
     pub broker: BrokerOptions,
     /// The time limit of a call on a consumer or pull supplier.
     pub peer_timeout: Duration,

@@ -295,7 +295,8 @@ pub trait ServantLocator: Send + Sync {
         operation: &str,
     ) -> Result<(Arc<dyn Servant>, servants::Cookie), servants::Incarnation>;
 
-    /// Called when the servant has completed the request, before the reply is sent (15.3.7.2).
+    /// Called when the servant has completed the request, before the reply is sent (15.3.7.2). Does nothing unless it is
+    /// implemented.
     ///
     /// # Errors
     /// A system exception, which the client receives instead of results; exceptions of the servant stay. A
@@ -307,7 +308,10 @@ pub trait ServantLocator: Send + Sync {
         operation: &str,
         cookie: servants::Cookie,
         servant: Arc<dyn Servant>,
-    ) -> Result<(), SystemException>;
+    ) -> Result<(), SystemException> {
+        let _ = (oid, adapter, operation, cookie, servant);
+        Ok(())
+    }
 }
 
 /// A servant manager of one of the two kinds (15.3.5).

@@ -235,17 +235,6 @@ mod tests {
         fn preinvoke(&self, _: &ObjectId, _: &Poa, _: &str) -> Result<(Arc<dyn Servant>, Cookie), Incarnation> {
             Ok((Arc::new(Account), Box::new(())))
         }
-
-        fn postinvoke(
-            &self,
-            _: &ObjectId,
-            _: &Poa,
-            _: &str,
-            _: Cookie,
-            _: Arc<dyn Servant>,
-        ) -> Result<(), SystemException> {
-            Ok(())
-        }
     }
 
     fn text(builder: PoaBuilder) -> String {

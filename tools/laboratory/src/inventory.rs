@@ -121,7 +121,7 @@ pub struct PaperRatio {
     /// Part of the names of the points of the second figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denominator_at: Option<String>,
-    /// What the paper concludes from the ratio, for one of its main findings.
+    /// The conclusion of the paper from the ratio, for one of its main findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
     /// The least ratio of today with which the finding still holds.

@@ -26,7 +26,7 @@ pub(crate) use outcome::CallOutcome;
 pub(crate) use trace::TraceSourceSetting;
 pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, TraceScope, TraceSource};
 
-/// What an ORB records of its calls and requests: metrics, traces and log lines.
+/// The records of an ORB of its calls and requests: metrics, traces and log lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiagnosticsSettings {
     /// Whether calls and requests may be observed at all.

@@ -34,17 +34,6 @@ impl ServantLocator for Locator {
     fn preinvoke(&self, oid: &ObjectId, _: &Poa, _: &str) -> Result<(Arc<dyn Servant>, Cookie), Incarnation> {
         Ok((find_servant(oid, &self.plain)?, Box::new(())))
     }
-
-    fn postinvoke(
-        &self,
-        _: &ObjectId,
-        _: &Poa,
-        _: &str,
-        _: Cookie,
-        _: Arc<dyn Servant>,
-    ) -> Result<(), SystemException> {
-        Ok(())
-    }
 }
 
 /// Supplies a servant for the first request, and counts the incarnations.

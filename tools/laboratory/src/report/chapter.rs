@@ -57,7 +57,7 @@ struct Goal {
     at_most: Option<f64>,
 }
 
-/// What a folder says about a goal: the worst value, and where it was measured.
+/// The result of a folder for a goal: the worst value, and the point that measured it.
 struct GoalOutcome {
     value: f64,
     at: String,
