@@ -21,7 +21,7 @@ use spandrel_reactor::{
 use spandrel_sync::{Arc, Mutex, MutexGuard, thread, thread_local};
 use spandrel_transport::Deadline;
 
-use block_on::DriverSeat;
+use block_on::DriverRole;
 
 use super::{
     CallReactor, ClientConnection,
@@ -106,7 +106,7 @@ pub(crate) struct TimedCallId {
 #[derive(Debug, Default)]
 pub struct ClientReactor {
     reactor_thread: OnceLock<ReactorThread>,
-    seat: Arc<DriverSeat>,
+    driver_role: Arc<DriverRole>,
     calls: Arc<Mutex<Calls>>,
 }
 
@@ -275,12 +275,12 @@ impl ClientReactor {
         }
         let reactor = Reactor::with(&Options::new())?;
         let clock = reactor.registry().register(Clock(Arc::downgrade(&self.calls)), Interest::NONE)?;
-        let (runner, seat) = (reactor.clone(), Arc::clone(&self.seat));
+        let (runner, driver_role) = (reactor.clone(), Arc::clone(&self.driver_role));
         let run = move || {
             IS_REACTOR_THREAD.with(|is_client_reactor_thread| is_client_reactor_thread.set(true));
             loop {
-                match runner.run_until(None, || seat.is_taken()) {
-                    Ok(true) => seat.wait_until_free(),
+                match runner.run_until(None, || driver_role.is_taken()) {
+                    Ok(true) => driver_role.wait_until_free(),
                     Ok(false) => break,
                     Err(error) => {
                         tracing::error!(%error, "the reactor of asynchronous calls ended");

@@ -34,15 +34,15 @@ thread_local! {
     static DRIVEN: RefCell<Option<Drive>> = const { RefCell::new(None) };
 }
 
-/// The agreement between the reactor's thread and those that drive the reactor in its place.
+/// The role of the thread that drives the reactor in place of the reactor's own. One thread at a time has it.
 #[derive(Debug, Default)]
-pub(super) struct DriverSeat {
+pub(super) struct DriverRole {
     is_taken: AtomicBool,
     lock: Mutex<()>,
     freed: Condition,
 }
 
-impl DriverSeat {
+impl DriverRole {
     pub(super) fn is_taken(&self) -> bool {
         self.is_taken.load(Ordering::SeqCst)
     }
@@ -70,12 +70,12 @@ impl DriverSeat {
 /// thread, in this order.
 struct Drive {
     _kept_turns: KeptTurns,
-    _seat: TakenSeat,
+    _role: HeldRole,
 }
 
-struct TakenSeat(Arc<DriverSeat>);
+struct HeldRole(Arc<DriverRole>);
 
-impl Drop for TakenSeat {
+impl Drop for HeldRole {
     fn drop(&mut self) {
         self.0.free();
     }
@@ -83,14 +83,14 @@ impl Drop for TakenSeat {
 
 impl Drive {
     /// Takes the place of the reactor's thread, unless another thread has.
-    fn begin(seat: &Arc<DriverSeat>, registry: &Registry) -> Option<Self> {
-        if !seat.take() {
+    fn begin(role: &Arc<DriverRole>, registry: &Registry) -> Option<Self> {
+        if !role.take() {
             return None;
         }
-        let taken_seat = TakenSeat(Arc::clone(seat));
+        let held_role = HeldRole(Arc::clone(role));
         // The reactor's thread checks its condition, and leaves.
         registry.wake();
-        Some(Self { _kept_turns: KeptTurns::begin(), _seat: taken_seat })
+        Some(Self { _kept_turns: KeptTurns::begin(), _role: held_role })
     }
 }
 
@@ -139,6 +139,8 @@ impl ClientReactor {
             if waker.is_woken.swap(false, Ordering::SeqCst) {
                 let begin = Instant::now();
                 if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                    // A waker that is still kept somewhere keeps no reactor.
+                    *waker.registry.lock() = None;
                     return output;
                 }
                 wakes += 1;
@@ -168,7 +170,7 @@ impl ClientReactor {
         let is_driving = DRIVEN.with(|driven| {
             let mut driven = driven.borrow_mut();
             if driven.is_none() {
-                *driven = Drive::begin(&self.seat, registry);
+                *driven = Drive::begin(&self.driver_role, registry);
             }
             driven.is_some()
         });
