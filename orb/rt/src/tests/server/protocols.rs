@@ -144,6 +144,20 @@ fn profiles(object: &ObjectRef) -> Vec<(bool, Vec<String>)> {
     object.ior().profiles.iter().map(profile).collect()
 }
 
+/// Whether a profile has a port, and the protocols of its components.
+type Profile<'p> = (bool, &'p [&'p str]);
+
+/// Checks the profiles of a reference of an adapter whose policy lists these protocols.
+#[track_caller]
+fn expect_profiles(object: &ObjectRef, expected: &[Profile<'_>], protocols: &[u32]) {
+    let owned = |(has_port, schemes): &Profile<'_>| {
+        let schemes: Vec<String> = schemes.iter().map(|scheme| (*scheme).to_owned()).collect();
+        (*has_port, schemes)
+    };
+    let expected: Vec<_> = expected.iter().map(owned).collect();
+    assert_eq!(profiles(object), expected, "{protocols:x?}");
+}
+
 /// A client that obeys policies in references, and keeps the order of their profiles.
 fn client() -> Orb {
     let scheduling = Scheduling::new(SchedulingClass::Unchanged, Arc::new(LinearMapping));
@@ -166,7 +180,6 @@ fn references_have_the_listed_protocols_in_the_order_of_the_policy() {
         .binding_policies(RtClient::new(&Scheduling::new(SchedulingClass::Unchanged, Arc::new(LinearMapping))))
         .build()
         .unwrap();
-    type Profile<'p> = (bool, &'p [&'p str]);
     let cases: [(&[u32], &[Profile<'_>], [&str; 3]); 8] = [
         (&[IIOP], &[(true, &[])], ["iiop"; 3]),
         (&[UNIX_DOMAIN], &[(false, &["uds"])], ["uds"; 3]),
@@ -179,11 +192,7 @@ fn references_have_the_listed_protocols_in_the_order_of_the_policy() {
     ];
     for (at, (protocols, expected, chosen)) in cases.into_iter().enumerate() {
         let object = server.object(&format!("adapter {at}"), &[numbers(protocols)]);
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|(has_port, schemes)| (*has_port, schemes.iter().map(|scheme| (*scheme).to_owned()).collect()))
-            .collect();
-        assert_eq!(profiles(&object), expected, "{protocols:x?}");
+        expect_profiles(&object, expected, protocols);
         for (client, scheme) in [&rt_client, &by_cost, &by_choice].into_iter().zip(chosen) {
             call(client, &object);
             assert_eq!(server.probe.take_schemes(), [scheme], "{protocols:x?}");

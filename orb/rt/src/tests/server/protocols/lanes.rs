@@ -40,7 +40,6 @@ fn a_lane_has_an_address_by_each_protocol_of_the_orb() {
     assert_ne!(tcp_address(&low).1, tcp_address(&high).1);
 
     // Every listed protocol is in the reference, in the order of the policy, and each one reaches the lane.
-    type Profile<'p> = (bool, &'p [&'p str]);
     let cases: [(&[u32], &[Profile<'_>], &str); 4] = [
         (&[IIOP, UNIX_DOMAIN, SHARED_MEMORY], &[(true, &[]), (false, &["uds"]), (false, &["shm"])], "iiop"),
         (&[SHARED_MEMORY, UNIX_DOMAIN, IIOP], &[(true, &["uds", "shm"])], "shm"),
@@ -50,11 +49,7 @@ fn a_lane_has_an_address_by_each_protocol_of_the_orb() {
     let begun = || server.rt_orb.threadpool(server.pool).unwrap().statistics()[0].begun;
     for (at, (protocols, expected, chosen)) in cases.into_iter().enumerate() {
         let object = server.object(&format!("adapter {at}"), &[numbers(protocols)]);
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|(has_port, schemes)| (*has_port, schemes.iter().map(|scheme| (*scheme).to_owned()).collect()))
-            .collect();
-        assert_eq!(profiles(&object), expected, "{protocols:x?}");
+        expect_profiles(&object, expected, protocols);
         if protocols.contains(&IIOP) {
             assert_eq!(tcp_address(&object).1, tcp_address(&low).1, "{protocols:x?}");
         }
