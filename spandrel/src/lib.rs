@@ -221,7 +221,7 @@ pub mod options {
     #[doc(inline)]
     pub use spandrel_orb::{
         AddressingDisposition, ConnectionSharing, GENERAL_OPTIONS, OrbOption, OrbProfile, Purging, SERVER_OPTIONS,
-        Spawn, Task, UnknownProfile, WaitStrategy,
+        Spawn, Task, UnknownProfile, WaitStrategy, poll_once,
     };
     #[cfg(feature = "server")]
     #[doc(inline)]

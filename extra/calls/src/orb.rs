@@ -1,8 +1,9 @@
-//! Our ORB with an asynchronous servant whose requests are tasks of tokio.
+//! Our ORB with an asynchronous servant whose requests are tasks of tokio once they wait.
 
 use std::sync::Arc;
 
 use anyhow::Result;
+use spandrel::options::poll_once;
 use spandrel::{Endpoint, Orb, Poa, SystemException};
 use tokio::runtime::Runtime;
 
@@ -15,11 +16,19 @@ mod latency {
 use latency::{BinStruct, LatencyAsyncServant, LatencyAsyncSkeleton};
 
 pub(crate) fn run(calls: Calls) -> Result<()> {
-    let runtime = Runtime::new()?;
-    let handle = runtime.handle().clone();
+    let threads = Runtime::new()?;
+    let runtime = threads.handle().clone();
     // As many as `bench inflight` keeps in flight at most.
     let builder = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).max_deferred_requests(10_000);
-    let orb = builder.spawner(move |task| drop(handle.spawn(task))).build()?;
+    // ANCHOR: spawner
+    let spawner = move |task| {
+        let _context = runtime.enter(); // for timers and sockets
+        if let Some(task) = poll_once(task) {
+            drop(runtime.spawn(task));
+        }
+    };
+    let orb = builder.spawner(spawner).build()?;
+    // ANCHOR_END: spawner
     let calls = Arc::new(calls);
     let object = Poa::root(&orb)?.activate(LatencyAsyncSkeleton::new(Object(Arc::clone(&calls))))?;
     println!("{}", orb.object_to_string(&object));

@@ -76,28 +76,13 @@ impl Registry {
     /// [`io::ErrorKind::WouldBlock`] as for [`notify`](Self::notify); [`io::ErrorKind::NotConnected`] if the
     /// reactor is closed.
     pub fn execute(&self, job: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
-        self.enqueue(job)?;
-        self.wake_for_jobs();
-        Ok(())
-    }
-
-    /// As [`execute`](Self::execute), but does not wake a reactor that sleeps. The caller does so after the last of
-    /// several jobs, by [`wake_for_jobs`](Self::wake_for_jobs).
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute).
-    pub fn enqueue(&self, job: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
         if self.core().table.is_closed() {
             return Err(no_slot(NoSlot::Closed, 0));
         }
         self.core().queue.admit()?;
         self.core().queue.push(Item { key: Key(0), kind: ItemKind::Job(Box::new(job)) });
-        Ok(())
-    }
-
-    /// Has a reactor that sleeps run the jobs that were [enqueued](Self::enqueue).
-    pub fn wake_for_jobs(&self) {
         self.core().nudge();
+        Ok(())
     }
 
     /// Ends the pending wait, or else the next one, and makes all threads in

@@ -51,5 +51,5 @@ pub mod scratch {
 
 /// The execution of futures.
 pub mod task {
-    pub use crate::client::task::{Executor, run_in};
+    pub use crate::client::task::{Executor, begin_here, run_in};
 }

@@ -63,7 +63,7 @@ pub use call::{
 };
 pub use client::{
     ConnectionSharing, Purging,
-    task::{Spawn, Task},
+    task::{Spawn, Task, poll_once},
     transport::{self, Endpoint, EndpointError},
 };
 #[cfg(feature = "clap")]

@@ -100,30 +100,13 @@ pub(super) struct Workers<'p> {
     registry: &'p Registry,
     worker_counts: &'p Arc<WorkerCounts>,
     queue: Option<&'p Arc<dyn WorkerQueue>>,
-    /// Whether the first poll of a future wakes no thread.
-    puts_off_wake: bool,
-}
-
-/// The reactor's threads, of which none is woken for the first job.
-struct PutOffWake {
-    registry: Registry,
-    is_first: AtomicBool,
-}
-
-impl Executor for PutOffWake {
-    fn execute(&self, job: Job) -> bool {
-        // Relaxed: the jobs of one future follow each other.
-        if self.is_first.swap(false, Ordering::Relaxed) {
-            self.registry.enqueue(|_| job()).is_ok()
-        } else {
-            self.registry.execute(|_| job()).is_ok()
-        }
-    }
 }
 
 /// A future that counts as a visit of its thread while it is polled.
 struct PollVisit {
     worker_counts: Arc<WorkerCounts>,
+    /// Whether the next poll belongs to an upcall, whose thread counts already if it is one of these.
+    is_in_upcall: bool,
     task: Task,
 }
 
@@ -131,6 +114,9 @@ impl Future for PollVisit {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        if std::mem::take(&mut self.is_in_upcall) {
+            return self.task.as_mut().poll(cx);
+        }
         let worker_counts = Arc::clone(&self.worker_counts);
         let _visit = WorkerVisit::begin(&worker_counts);
         self.task.as_mut().poll(cx)
@@ -213,14 +199,7 @@ impl Pool {
         if let Some(queue) = &self.queue {
             Arc::clone(queue).ensure_workers()?;
         }
-        Ok(Workers { registry, worker_counts: &self.worker_counts, queue: self.queue.as_ref(), puts_off_wake: false })
-    }
-
-    /// Wakes a thread for the futures that were spawned without a wake-up.
-    pub(super) fn wake_for_tasks(&self) {
-        if let Some(reactor) = self.reactor.get() {
-            reactor.registry().wake_for_jobs();
-        }
+        Ok(Workers { registry, worker_counts: &self.worker_counts, queue: self.queue.as_ref() })
     }
 
     /// The reactor's registry and the counts of its threads, for a handler that keeps a thread during its calls.
@@ -361,9 +340,8 @@ impl Executor for QueueWorkers {
 }
 
 impl Workers<'_> {
-    /// With `puts_off_wake`, the caller calls [`wake_for_tasks`](Pool::wake_for_tasks) after it has spawned futures.
-    pub(super) fn with_wake_put_off(self, puts_off_wake: bool) -> Self {
-        Self { puts_off_wake, ..self }
+    fn visit(&self, is_in_upcall: bool, task: Task) -> Task {
+        Box::pin(PollVisit { worker_counts: Arc::clone(self.worker_counts), is_in_upcall, task })
     }
 }
 
@@ -371,16 +349,15 @@ impl Spawn for Workers<'_> {
     fn spawn(&self, task: Task) {
         match self.queue {
             Some(queue) => task::run_in(QueueWorkers(Arc::clone(queue)), task),
-            None => {
-                let task = Box::pin(PollVisit { worker_counts: Arc::clone(self.worker_counts), task });
-                match self.puts_off_wake {
-                    true => task::run_in(
-                        PutOffWake { registry: self.registry.clone(), is_first: AtomicBool::new(true) },
-                        task,
-                    ),
-                    false => task::run_in(self.registry.clone(), task),
-                }
-            }
+            None => task::run_in(self.registry.clone(), self.visit(false, task)),
+        }
+    }
+
+    fn spawn_servant(&self, task: Task) {
+        match self.queue {
+            // The replies of workers share writes only if these poll the futures as jobs.
+            Some(_) => self.spawn(task),
+            None => task::begin_here(self.registry.clone(), self.visit(true, task)),
         }
     }
 }

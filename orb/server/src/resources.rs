@@ -104,10 +104,10 @@ impl UpcallServices for ServerResources {
         self.settings.spawner.as_ref().map(|_| &self.for_spawner)
     }
 
-    fn with_spawner(&self, puts_off_wake: bool, then: &mut dyn FnMut(&dyn Spawn)) -> io::Result<()> {
+    fn with_spawner(&self, then: &mut dyn FnMut(&dyn Spawn)) -> io::Result<()> {
         match &self.settings.spawner {
             Some(spawner) => then(&*spawner.0),
-            None => then(&self.pool.workers()?.with_wake_put_off(puts_off_wake)),
+            None => then(&self.pool.workers()?),
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use std::{
 
 use spandrel::{
     CompletionStatus, ObjectRef, Orb, OrbBuilder, Poa, SystemException, SystemExceptionKind,
-    options::{Concurrency, Task},
+    options::{Concurrency, Task, poll_once},
     poa::{Current, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, RequestProcessingPolicy},
     server::{DeferredCall, Replied, Servant, ServerCall},
     types::IiopProfile,
@@ -327,6 +327,83 @@ fn a_custom_spawner_runs_the_futures() {
     drop(target);
     drop(server);
     assert_eq!(executor.join().unwrap(), 2);
+}
+
+#[test]
+fn a_spawner_that_polls_once_gets_only_the_futures_that_wait() {
+    let (send, tasks) = mpsc::channel::<Task>();
+    let executor = thread::spawn(move || tasks.into_iter().map(block_on).count());
+    let server = Server::with(Orb::builder().spawner(move |task| {
+        poll_once(task).into_iter().for_each(|task| send.send(task).unwrap());
+    }));
+    let target = server.client();
+    assert_eq!(target.add(20, 3).unwrap(), 23);
+    assert_eq!(target.panic().unwrap_err().kind(), SystemExceptionKind::Unknown);
+    let held = in_background({
+        let target = target.clone();
+        move || target.hold(1).unwrap()
+    });
+    target.release(1).unwrap();
+    held.recv_timeout(TEST_TIMEOUT).unwrap();
+    drop(target);
+    drop(server);
+    assert!(executor.join().unwrap() <= 1, "`hold` alone may have waited");
+}
+
+/// A servant whose futures return whether the thread of their upcall polls them, after they have yielded if that is asked for.
+struct PollingThreadServant;
+
+impl Servant for PollingThreadServant {
+    fn repository_id(&self) -> &'static str {
+        "IDL:Probe/Target:1.0"
+    }
+
+    fn is_a(&self, repository_id: &str) -> bool {
+        repository_id == self.repository_id()
+    }
+
+    fn dispatch(&self, _operation: &str, mut call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        let (upcall, yields) = (thread::current().id(), call.arguments()?.u32()? != 0);
+        call.spawn(move |call| async move {
+            let mut remaining = i32::from(yields);
+            poll_fn(|cx| {
+                cx.waker().wake_by_ref();
+                remaining -= 1;
+                if remaining == 0 { Poll::Pending } else { Poll::Ready(()) }
+            })
+            .await;
+            let is_in_upcall = thread::current().id() == upcall;
+            let answered = call.answer(|call| {
+                call.reply(|out| {
+                    out.u32(u32::from(is_in_upcall));
+                    Ok(())
+                })
+            });
+            call.end(answered);
+        })
+    }
+}
+
+#[test]
+fn the_thread_of_the_upcall_polls_a_future_until_it_waits() {
+    let orb = Orb::builder().build().unwrap();
+    let object = Poa::root(&orb).unwrap().activate(PollingThreadServant).unwrap();
+    let client = Orb::builder().build().unwrap();
+    let target = client.string_to_object(&object.to_string()).unwrap();
+    for _ in 0..3 {
+        let is_in_upcall = |yields: u32| {
+            let argument = |out: &mut Encoder<'_>| {
+                out.u32(yields);
+                Ok(())
+            };
+            let answer = target.invoke("poll", argument, |results| results.u32());
+            answer.map_err(|error: SystemException| error.to_string()) == Ok(1)
+        };
+        assert!(is_in_upcall(0), "a future that need not wait");
+        assert!(!is_in_upcall(1), "a future that has yielded");
+    }
+    client.shutdown().unwrap();
+    orb.shutdown().unwrap();
 }
 
 /// A default servant whose futures return the id of the called object.

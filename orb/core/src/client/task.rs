@@ -27,6 +27,12 @@ pub trait Spawn: Send + Sync {
     /// work.
     fn spawn(&self, task: Task);
 
+    /// As [`spawn`](Self::spawn), for the future of a servant, in the thread that would run a synchronous servant. An
+    /// executor may poll it here first: a future that need not wait then costs no change of threads.
+    fn spawn_servant(&self, task: Task) {
+        self.spawn(task);
+    }
+
     /// Whether other tasks wait for the calling thread, which polls one of the tasks. A synchronous call then blocks
     /// them too, and the ORB logs one warning. An executor with a thread for each task answers no.
     fn is_worker(&self) -> bool {
@@ -38,6 +44,38 @@ impl<F: Fn(Task) + Send + Sync> Spawn for F {
     fn spawn(&self, task: Task) {
         self(task);
     }
+}
+
+/// Polls a future once in this thread, and returns it if it waits. The executor that polls it next learns of its wake-ups.
+///
+/// An executor of asynchronous servants saves a change of threads by it for those that need not wait. With tokio, where
+/// `runtime` is a handle:
+///
+/// ```ignore
+/// let builder = Orb::builder().spawner(move |task| {
+///     let _context = runtime.enter(); // for timers and sockets
+///     if let Some(task) = spandrel::options::poll_once(task) {
+///         drop(runtime.spawn(task));
+///     }
+/// });
+/// ```
+///
+/// A servant that computes for long before it first waits then delays the other requests of its connection, as a
+/// synchronous servant does.
+pub fn poll_once(mut task: Task) -> Option<Task> {
+    match poll_caught(&mut task, &mut Context::from_waker(Waker::noop())) {
+        Poll::Pending => Some(task),
+        Poll::Ready(()) => None,
+    }
+}
+
+/// Polls a future. One that panics has ended, with a line in the log.
+fn poll_caught(task: &mut Task, cx: &mut Context<'_>) -> Poll<()> {
+    held::assert_none("a task");
+    catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(cx))).unwrap_or_else(|_| {
+        tracing::error!("a task panicked, and was ended");
+        Poll::Ready(())
+    })
 }
 
 /// Threads that run jobs.
@@ -54,8 +92,12 @@ impl<E: Executor> Executor for Arc<E> {
 
 /// Runs a future in these threads.
 pub fn run_in(threads: impl Executor, task: Task) {
-    let state = State { task: Some(task), stage: Stage::Waiting };
-    Wake::wake(Arc::new(PolledTask { threads, state: Mutex::new(state) }));
+    Wake::wake(PolledTask::new(threads, task, Stage::Waiting));
+}
+
+/// Polls a future in this thread, and after that in these threads.
+pub fn begin_here(threads: impl Executor, task: Task) {
+    PolledTask::new(threads, task, Stage::Scheduled).poll();
 }
 
 /// A future that is polled as a job.
@@ -102,6 +144,10 @@ impl<E: Executor> Wake for PolledTask<E> {
 }
 
 impl<E: Executor> PolledTask<E> {
+    fn new(threads: E, task: Task, stage: Stage) -> Arc<Self> {
+        Arc::new(Self { threads, state: Mutex::new(State { task: Some(task), stage }) })
+    }
+
     /// Queues a job that polls it; returns false if the threads do not accept it.
     fn enqueue(self: &Arc<Self>) -> bool {
         let running = Arc::clone(self);
@@ -115,12 +161,8 @@ impl<E: Executor> PolledTask<E> {
             state.stage = Stage::Polling;
             let Some(mut task) = state.task.take() else { return };
             drop(state);
-            held::assert_none("a task");
-            let polled = catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut Context::from_waker(&waker))));
-            match polled {
-                Ok(Poll::Pending) => {}
-                Ok(Poll::Ready(())) => return,
-                Err(_) => return tracing::error!("a task panicked, and was ended"),
+            if poll_caught(&mut task, &mut Context::from_waker(&waker)).is_ready() {
+                return;
             }
             let mut state = self.state.lock();
             state.task = Some(task);

@@ -31,6 +31,8 @@ struct PolledRequest {
     orb: usize,
     /// `None`: a thread of the ORB polls it.
     executor: Option<Arc<dyn PollingExecutor>>,
+    /// Whether an upcall polls it, which answers as that of a synchronous servant does.
+    is_in_upcall: bool,
 }
 
 /// Tells the executor whose thread this is, if it polls a request, that a call is about to wait.
@@ -87,17 +89,23 @@ impl PollScope {
     /// Records until the value is dropped that this thread runs a request of the ORB with this
     /// [`instance`](crate::Orb::instance). `executor`: the one of the application that the thread belongs to.
     pub fn enter(orb: usize, executor: Option<Arc<dyn PollingExecutor>>) -> Self {
+        let is_in_upcall = is_in_upcall();
         let upcall = UpcallScope::enter();
         if executor.is_some() {
             thread_flags::set(ThreadFlag::Polled, true);
         }
-        POLLED.with(|polled| polled.borrow_mut().push(PolledRequest { orb, executor }));
+        POLLED.with(|polled| polled.borrow_mut().push(PolledRequest { orb, executor, is_in_upcall }));
         Self { _upcall: upcall }
     }
 
     /// Whether this thread polls a request of this ORB.
-    pub fn is_inside_of(orb: usize) -> bool {
+    pub(crate) fn is_inside_of(orb: usize) -> bool {
         POLLED.with(|polled| polled.borrow().iter().any(|request| request.orb == orb))
+    }
+
+    /// Whether this thread polls a request of this ORB as a job of an executor, and not as a part of its upcall.
+    pub fn is_job_of(orb: usize) -> bool {
+        POLLED.with(|polled| polled.borrow().iter().any(|request| request.orb == orb && !request.is_in_upcall))
     }
 }
 

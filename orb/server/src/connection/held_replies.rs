@@ -12,10 +12,10 @@
 //! - when the [monitor](crate::monitor) first looks at the upcall, so that an operation which is slow for the first time
 //!   delays them by one of its intervals.
 //!
-//! Upcalls that spawn futures leave the replies to other threads, which hold them meanwhile. Such an upcall is quick if
-//! it takes 500 µs at most. The threads of the ORB's executor are woken once for up to 16 futures: after the upcall of
-//! the last request that is in memory, after 200 µs of upcalls, and whenever held replies leave for another reason than
-//! their number. [`scheduled_replies`](super::scheduled_replies) has the replies of asynchronous servants from then on.
+//! The future of an asynchronous servant is polled first in its upcall, so that a reply which need not wait is held as
+//! that of a synchronous servant. An executor of the application may leave the replies to other threads, which hold them
+//! meanwhile. An upcall with a future is quick if it takes 500 µs at most. [`scheduled_replies`](super::scheduled_replies) has
+//! the replies of other threads.
 //!
 //! While replies are held, the connection is not idle, and begins no other request than the next one from memory. A
 //! connection with one call at a time has none of this: it costs a load of an atomic and a look at the length of the
@@ -36,7 +36,7 @@ use crate::{quick_operations::QuickOperations, request_of_thread::Frame};
 
 /// The longest time of a quick operation.
 const QUICK_TIME: Duration = Duration::from_micros(50);
-/// The same for an operation that spawns a future: its reply is not in the hands of this thread.
+/// The same for an operation that spawns a future: its reply may not be in the hands of this thread.
 const QUICK_SPAWN_TIME: Duration = TASK_HOLD_TIME;
 /// The time after which held replies are written before a further upcall begins.
 const HOLD_TIME: Duration = Duration::from_micros(200);
@@ -85,46 +85,24 @@ impl ServerConnection {
         let still_reads = self.reader_role.word().number() == upcall;
         if !(is_quick && still_reads && self.pipeline.has_further()) {
             self.end_pipeline();
-        } else if self.pipeline.is_wake_due(took) {
-            self.wake_executor();
         }
     }
 
-    /// Called before this thread spawns a future that answers a request of this connection. Returns whether the executor
-    /// is woken later: that is so if this thread runs one of several upcalls, and has further requests in memory.
-    pub(super) fn begin_spawn(&self) -> bool {
+    /// Records that this thread spawns a future that answers a request of this connection, if it runs one of several
+    /// upcalls.
+    pub(super) fn record_spawn(&self) {
         let here = std::ptr::from_ref(self).addr();
-        let is_one_of_several = self.pipeline.is_active()
+        if self.pipeline.is_active()
             && Frame::current().is_some_and(|frame| frame.connection == here)
-            && held_replies::is_recorded(&self.weak_self, Holder::Thread);
-        if is_one_of_several {
+            && held_replies::is_recorded(&self.weak_self, Holder::Thread)
+        {
             self.pipeline.record_spawned();
-        }
-        is_one_of_several && self.pipeline.has_further() && self.resources.settings.spawner.is_none()
-    }
-
-    /// Has the executor woken later for a future that this thread has spawned.
-    pub(super) fn put_off_wake(&self) {
-        self.pipeline.put_off_wake();
-        // Checked afterwards: a thread that takes over the reading first changes the word and then wakes the executor.
-        let upcall = self.reader_role.word().number();
-        if Frame::current().is_none_or(|frame| frame.upcall != upcall) {
-            self.wake_executor();
-        }
-    }
-
-    /// Wakes the executor for the futures that were spawned without a wake-up.
-    #[inline]
-    fn wake_executor(&self) {
-        if self.pipeline.take_put_off() {
-            self.resources.pool.wake_for_tasks();
         }
     }
 
     /// Sends the replies that this thread holds, if it holds any.
     #[inline]
     pub(super) fn end_pipeline(&self) {
-        self.wake_executor();
         if held_replies::forget(&self.weak_self) {
             self.uncork();
         }
@@ -132,7 +110,6 @@ impl ServerConnection {
 
     /// Sends the replies that the thread of the long upcall holds, and holds none for the rest of that upcall.
     pub(super) fn end_holding(&self) {
-        self.wake_executor();
         if self.pipeline.join() {
             self.uncork();
         }
@@ -140,7 +117,6 @@ impl ServerConnection {
 
     #[cold]
     fn uncork(&self) {
-        self.wake_executor();
         let (progress, cork) = self.link.uncork();
         self.go_on_writing(progress);
         if cork == Cork::Scheduled {

@@ -123,11 +123,7 @@ impl RequestOrigin for ServerConnection {
         self.after_deferred();
     }
 
-    fn puts_off_wake(&self) -> bool {
-        self.begin_spawn()
-    }
-
-    fn put_off_wake(&self) {
-        Self::put_off_wake(self);
+    fn record_spawn(&self) {
+        Self::record_spawn(self);
     }
 }

@@ -1,8 +1,6 @@
 //! The state of a connection whose requests come in a pipeline. [`held_replies`](super::held_replies) describes what is
 //! done with it.
 
-use std::time::Duration;
-
 use spandrel_sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// The last request that was read was alone.
@@ -11,11 +9,6 @@ const ALONE: u8 = 0;
 const LAST: u8 = 1;
 /// A further whole request is in memory.
 const HAS_FURTHER: u8 = 2;
-
-/// The most futures whose executor is woken once for all of them.
-const MAX_PUT_OFF: u32 = 16;
-/// The longest time of the upcalls after which it is woken earlier.
-const PUT_OFF_TIME: Duration = Duration::from_micros(200);
 
 /// The state of a connection whose requests come in a pipeline.
 #[derive(Debug, Default)]
@@ -32,10 +25,6 @@ pub(super) struct Pipeline {
     /// Whether the present upcall of the thread that reads, or else its last one, has spawned a future. Only that thread
     /// uses it.
     is_spawning: AtomicBool,
-    /// The number of spawned futures for which the executor is still to be woken.
-    put_off: AtomicU32,
-    /// The time that the upcalls since the first of them have taken, in microseconds. Only the thread that reads uses it.
-    put_off_micros: AtomicU32,
 }
 
 impl Pipeline {
@@ -111,26 +100,6 @@ impl Pipeline {
     /// Whether the upcall of the reading thread has spawned a future.
     pub(super) fn has_spawned(&self) -> bool {
         self.is_spawning.load(Ordering::Relaxed)
-    }
-
-    /// Counts a future for which the executor is woken later.
-    pub(super) fn put_off_wake(&self) {
-        self.put_off.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// Whether the executor is to be woken for such futures at the latest after an upcall that has taken this time.
-    pub(super) fn is_wake_due(&self, took: Duration) -> bool {
-        let put_off = self.put_off.load(Ordering::SeqCst);
-        let before = if put_off > 1 { self.put_off_micros.load(Ordering::Relaxed) } else { 0 };
-        let micros = before.saturating_add(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
-        self.put_off_micros.store(micros, Ordering::Relaxed);
-        put_off >= MAX_PUT_OFF || put_off > 0 && u128::from(micros) >= PUT_OFF_TIME.as_micros()
-    }
-
-    /// Whether the executor is still to be woken. The caller then does so.
-    #[inline]
-    pub(super) fn take_put_off(&self) -> bool {
-        self.put_off.load(Ordering::SeqCst) != 0 && self.put_off.swap(0, Ordering::SeqCst) != 0
     }
 
     /// Counts a thread that uncorks for another one, if replies may be held.

@@ -1,4 +1,4 @@
-//! The replies of asynchronous servants: those that a thread of their executor has ready one after the other leave in one
+//! The replies of asynchronous servants that wait for something: those that a thread of their executor has ready one after the other leave in one
 //! write.
 //!
 //! A short reply is held if further deferred requests of the connection are unanswered. The first one that is held
@@ -36,7 +36,7 @@ impl ServerConnection {
     /// Holds the reply to a deferred request while others are unanswered. False if it must be sent at once.
     #[cold]
     pub(super) fn hold_for_others(&self, answer: &Encoder<'_>) -> bool {
-        if !PollScope::is_inside_of(self.orb.instance()) || !held_replies::record_for_task(&self.weak_self) {
+        if !PollScope::is_job_of(self.orb.instance()) || !held_replies::record_for_task(&self.weak_self) {
             return false;
         }
         let begin = || self.pipeline.begin_schedule();
@@ -65,7 +65,7 @@ impl ServerConnection {
         // The ORB's own executors run tasks in their order. Others may run the last one first, unless it has yielded.
         let yields = self.resources.settings.spawner.is_some();
         let mut task = Some(UncorkTask { connection: self.shared(), yields, octets_before: 0, idle_polls: 0 });
-        let spawned = self.resources.with_spawner(false, &mut |spawner| {
+        let spawned = self.resources.with_spawner(&mut |spawner| {
             if let Some(task) = task.take() {
                 spawner.spawn(Box::pin(task));
             }

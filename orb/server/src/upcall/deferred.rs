@@ -130,9 +130,9 @@ impl ServerCall<'_> {
 
     /// Defers the call and starts a future that answers it.
     ///
-    /// The ORB's executor ([`Spawn`](spandrel_orb::Spawn)) polls the future. By default these are the threads
-    /// of the server's pool, which serve connections without a thread of their own. The future is dropped
-    /// when the request is cancelled.
+    /// The ORB's executor ([`Spawn`](spandrel_orb::Spawn)) polls the future. By default this thread polls it first, as
+    /// part of the upcall (in `thread-pool` a worker of the queue), and later the threads of the server's pool do, which serve connections without a thread of
+    /// their own. The future is dropped when the request is cancelled.
     ///
     /// # Errors
     /// The errors of [`defer`](Self::defer); NO_RESOURCES if the executor has no threads.
@@ -141,16 +141,13 @@ impl ServerCall<'_> {
         F: Future<Output = ()> + Send + 'static,
     {
         let (orb, origin) = (self.origin().orb(), self.origin());
-        let puts_off_wake = origin.puts_off_wake();
+        origin.record_spawn();
         let (mut call, mut serve, mut replied) = (Some(self), Some(serve), None);
         // Deferred only once there is an executor, because the drop of a deferred call answers it.
-        let spawned = origin.services().with_spawner(puts_off_wake, &mut |spawner| {
+        let spawned = origin.services().with_spawner(&mut |spawner| {
             let (Some(call), Some(serve)) = (call.take(), serve.take()) else { return };
             replied = Some(call.spawn_in(spawner, orb, serve));
         });
-        if puts_off_wake {
-            origin.put_off_wake();
-        }
         spawned.map_err(no_threads)?;
         replied.unwrap_or_else(|| unreachable!("the executor was called with"))
     }
@@ -173,7 +170,7 @@ impl ServerCall<'_> {
         let unbegun = executor.as_ref().map(|requests| requests.give(orb));
         held::assert_none("a spawner");
         let (orb, task) = (orb.instance(), Box::pin(serve(call)));
-        spawner.spawn(Box::pin(DeferredService {
+        spawner.spawn_servant(Box::pin(DeferredService {
             orb,
             cancellation,
             deadline,

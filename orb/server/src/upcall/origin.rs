@@ -42,12 +42,11 @@ pub(crate) trait UpcallServices: Send + Sync + fmt::Debug {
     /// The requests that wait for the executor of the application, if there is one.
     fn for_spawner(&self) -> Option<&Arc<UnbegunRequests>>;
 
-    /// Calls `then` with the executor of the futures that answer requests. `puts_off_wake`: the caller wakes its threads
-    /// afterwards, if they are those of the ORB ([`Pool::wake_for_tasks`](crate::reactor_pool::Pool::wake_for_tasks)).
+    /// Calls `then` with the executor of the futures that answer requests.
     ///
     /// # Errors
     /// Errors of the system, if the executor has no threads and none can be started. `then` is not called.
-    fn with_spawner(&self, puts_off_wake: bool, then: &mut dyn FnMut(&dyn Spawn)) -> io::Result<()>;
+    fn with_spawner(&self, then: &mut dyn FnMut(&dyn Spawn)) -> io::Result<()>;
 }
 
 /// The upcall's view of a request's origin.
@@ -138,14 +137,8 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
     /// Removes a deferred request that has ended.
     fn leave_deferred(&self, key: u64);
 
-    /// Called before this thread spawns the future of a deferred request. Returns whether the origin itself wakes the
-    /// executor later, for several futures at once. [`put_off_wake`](Self::put_off_wake) then follows.
-    fn puts_off_wake(&self) -> bool {
-        false
-    }
-
-    /// Called when the future is in the queue of the executor, which was not woken.
-    fn put_off_wake(&self) {}
+    /// Called before this thread gives the future of a deferred request to the executor.
+    fn record_spawn(&self) {}
 }
 
 /// The origin of a request that a thread of an executor runs: the thread learns that the reply is about to be sent.
