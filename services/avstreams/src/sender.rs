@@ -188,8 +188,9 @@ impl Sender {
                 Command::End => return Ok("the flow was closed"),
                 Command::Pause => {
                     self.read_control(shared)?;
+                    shared.wait_until(Instant::now() + TICK, Command::Pause);
+                    // The times of the frames begin with the end of the pause.
                     due = Instant::now();
-                    shared.wait_until(due + TICK, Command::Pause);
                     continue;
                 }
                 Command::Run => {}

@@ -1,5 +1,7 @@
 //! Frames between two parties, by each carrier and flow protocol.
 
+use std::time::{Duration, Instant};
+
 use spandrel::services::av_streams::{FlowState, SfpStatus};
 use spandrel::types::Any;
 use spandrel_avstreams::{Carrier, DSCP, FlowDefinition, QosRange};
@@ -145,6 +147,26 @@ fn frames_flow_only_while_the_flow_is_started() {
     control.destroy(&[]).unwrap();
     assert!(control.start(&[]).is_err(), "the control is destroyed");
     eventually("all flows end", || party.streams().counts().1 == 0);
+}
+
+#[test]
+fn no_frame_is_sent_before_its_time_after_a_pause() {
+    let (client, party) = (Client::new(), Party::new());
+    let (sink, frames) = sink("video");
+    let source = source("video", 1_000_000, 100);
+    let interval = Duration::from_secs(1) / source.frame_rate;
+    let (_, sending) = party.device(&client, &[source]);
+    let (_, receiving) = party.device(&client, &[sink]);
+    let control = client.control(&party);
+    assert!(control.bind_devs(Some(&sending), Some(&receiving), &mut Vec::new(), &[]).unwrap());
+    std::thread::sleep(12 * interval); // a pause, whose frames must not be made up for
+    let start = Instant::now();
+    control.start(&[]).unwrap();
+    for number in 0..20 {
+        frames.recv_timeout(PATIENCE).unwrap();
+        assert!(start.elapsed() >= number * interval, "frame {number} after {:?}", start.elapsed());
+    }
+    control.destroy(&[]).unwrap();
 }
 
 #[test]
