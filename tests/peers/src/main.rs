@@ -7,6 +7,7 @@
 mod authority;
 mod big_endian;
 mod bounded;
+mod build_all;
 mod builds;
 mod compile;
 mod compiler;
@@ -44,6 +45,8 @@ enum Command {
     /// Run our ORB against omniORB and JacORB in GIOP 1.0, 1.1 and 1.2, both byte orders, both directions, and compare our
     /// IDL compiler with omniidl
     Interop(interop::Selection),
+    /// Build the programs of others beside which ours are measured; a program that cannot be built has the reason
+    Peers,
     /// Run the tests of cdr, giop, connection and message for s390x under QEMU
     BigEndian {
         /// Also run those of the ORB, and calls between such programs and those of this machine, both ways
@@ -167,6 +170,7 @@ fn run(command: Command) -> Result<()> {
     let profile = |debug: bool| if debug { Profile::Dev } else { Profile::Release };
     match command {
         Command::Interop(selection) => interop::run(&selection),
+        Command::Peers => build_all::run(),
         Command::BigEndian { all } => big_endian::run(all),
         Command::Windows { only: Some(name), .. } => windows::run(CrateSelection::Crate(&name)),
         Command::Windows { chosen, .. } => windows::run(if chosen { CrateSelection::Net } else { CrateSelection::All }),

@@ -36,6 +36,9 @@ pub(crate) const CPP: &[&str] = &["g++", "make"];
 /// The compiler and the library that build the servers over POSIX calls.
 pub(crate) const POSIX_SERVERS: &[&str] = &["gcc", "make", "liburing-dev"];
 
+/// The libraries and the tools that build the programs over TI-RPC.
+pub(crate) const RPC: &[&str] = &["gcc", "make", "pkg-config", "libtirpc-dev", "rpcsvc-proto"];
+
 /// The library and the tools that build the programs over Asio.
 pub(crate) const ASIO: &[&str] = &["g++", "make", "libasio-dev"];
 
@@ -171,6 +174,7 @@ mod tests {
             ACE,
             CPP,
             POSIX_SERVERS,
+            RPC,
             ASIO,
             JAVA,
             TCL,

@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::workspace::{self, build_as_for_tests};
 
 /// The tasks that are commands of `tests/peers`.
-pub(crate) const PEERS: [&str; 17] = [
+pub(crate) const PEERS: [&str; 18] = [
+    "peers",
     "big-endian",
     "windows",
     "interop",
@@ -34,6 +35,7 @@ pub const EXPLORING: [&str; 7] = ["hostile", "faults", "fuzz", "miri", "models",
 /// The lines of the help about them.
 pub(crate) const HELP: &str = "\
 Runs with programs of others, whose `--help` builds the program of tests/peers:
+  peers             build the programs of others beside which ours are measured
   interop           our ORB against omniORB and JacORB
   big-endian        tests for s390x under QEMU
   windows           tests for Windows under Wine

@@ -69,11 +69,7 @@ impl<C> Settings<C> {
         match (program.is_file(), folder) {
             (true, _) => Ok(program),
             (false, Some(folder)) => Err(format!("{} has no calls-tokio", folder.display())),
-            (false, None) => {
-                Err("not built: run `cargo build --release --manifest-path extra/Cargo.toml --target-dir \
-                                  target/extra -p calls-tokio` in the source tree"
-                    .to_owned())
-            }
+            (false, None) => Err("not built: run `cargo xtask peers` in the source tree".to_owned()),
         }
     }
 
