@@ -225,7 +225,7 @@ impl Callbacks {
         if let Some((octets, charge)) = held {
             let mut out = Encoder::new(self.peer.wire(GiopVersion::V1_2));
             out.octets(&octets);
-            connection.answer(&out, charge);
+            connection.answer(&out, charge, 0);
         }
     }
 

@@ -14,6 +14,7 @@ use spandrel_transport::{Address, Charge, ReactorTransport, ReceiveBudget};
 use super::{Callbacks, queue::CallbackQueue};
 use crate::{
     connection::{no_room_for_reply, too_many_deferred},
+    reply_urgency,
     resources::ServingOrb,
     upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallNumber, UpcallServices},
 };
@@ -96,7 +97,9 @@ impl RequestOrigin for CallbackOrigin {
         if self.orb.is_copied() {
             std::process::abort();
         }
-        if matches!(kind, AnswerKind::Reply { .. }) && self.callbacks.hold(&self.connection, answer) {
+        // An urgent reply does not wait for those of other requests.
+        let (urgency, is_reply) = (reply_urgency::on_shared_connection(), matches!(kind, AnswerKind::Reply { .. }));
+        if is_reply && urgency == 0 && self.callbacks.hold(&self.connection, answer) {
             return Ok(());
         }
         let intake = &self.callbacks.peer.intake;
@@ -106,7 +109,7 @@ impl RequestOrigin for CallbackOrigin {
             AnswerKind::Refusal => Charge::beyond_limit(intake, answer.position()),
         };
         match (charge, kind) {
-            (Ok(charge), _) => self.connection.answer(answer, charge),
+            (Ok(charge), _) => self.connection.answer(answer, charge, urgency),
             (Err(no_room), AnswerKind::Reply { .. }) => {
                 self.orb.statistics().refused_memory();
                 return Err(no_room_for_reply(&no_room));

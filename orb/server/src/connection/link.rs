@@ -19,7 +19,7 @@ use spandrel_sync::{
 use spandrel_transport::{Address, Charge, MemoryLimitExceeded, ReactorTransport, ReceiveBudget, send_octets};
 
 use super::reply_queue::{Cork, OutgoingMessage, QueuedMessage, ReplyQueue};
-use crate::upcall::origin::AnswerKind;
+use crate::{reply_urgency, upcall::origin::AnswerKind};
 
 /// The size from which on a reply is charged before any of it is written.
 const LONG_REPLY: usize = 64 << 10;
@@ -498,7 +498,7 @@ impl Link {
         kind: AnswerKind,
     ) -> Result<SendProgress, NoMemory> {
         let (charge, _) = self.charge(message.position(), kind, false)?;
-        adopted.answer(message, charge);
+        adopted.answer(message, charge, reply_urgency::on_shared_connection());
         Ok(if adopted.is_blocked() { SendProgress::InPart } else { SendProgress::Whole })
     }
 

@@ -59,6 +59,8 @@ pub(crate) enum Cork {
 struct HeldReplies {
     octets: Vec<u8>,
     since: Instant,
+    /// The urgency of the most urgent one: they stay together.
+    urgency: u32,
     charge: Charge,
 }
 
@@ -105,9 +107,10 @@ impl ReplyQueue {
             Some(held) => held,
             none => {
                 let Ok(charge) = Charge::new(account, MAX_HELD) else { return false };
-                none.insert(HeldReplies { octets: SPARE.with(Cell::take), since: Instant::now(), charge })
+                none.insert(HeldReplies { octets: SPARE.with(Cell::take), since: Instant::now(), urgency: 0, charge })
             }
         };
+        held.urgency = held.urgency.max(reply_urgency::current());
         message.with_slices(0, |slices| slices.iter().for_each(|slice| held.octets.extend_from_slice(slice)));
         true
     }
@@ -139,7 +142,7 @@ impl ReplyQueue {
     /// Errors of the transport. Nothing further can be written after one.
     pub(crate) fn write_held(&mut self, transport: &dyn ReactorTransport) -> io::Result<bool> {
         if self.queued.is_empty()
-            && let Some(HeldReplies { mut octets, mut charge, .. }) = self.held.take()
+            && let Some(HeldReplies { mut octets, urgency, mut charge, .. }) = self.held.take()
         {
             let written = match transport.try_send(&octets) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -152,7 +155,7 @@ impl ReplyQueue {
                 return Ok(true);
             }
             charge.reduce_to(octets.len());
-            self.push(QueuedMessage { octets, written, urgency: Some(0), _charge: charge });
+            self.push(QueuedMessage { octets, written, urgency: Some(urgency), _charge: charge });
             return Ok(false);
         }
         self.queue_held();
@@ -161,9 +164,9 @@ impl ReplyQueue {
 
     /// Queues the held replies.
     pub(crate) fn queue_held(&mut self) {
-        if let Some(HeldReplies { octets, mut charge, .. }) = self.held.take() {
+        if let Some(HeldReplies { octets, urgency, mut charge, .. }) = self.held.take() {
             charge.reduce_to(octets.len());
-            self.push(QueuedMessage { octets, written: 0, urgency: Some(0), _charge: charge });
+            self.push(QueuedMessage { octets, written: 0, urgency: Some(urgency), _charge: charge });
         }
     }
 
@@ -308,4 +311,36 @@ fn write_all(transport: &dyn ReactorTransport, mut rest: &mut [IoSlice<'_>], pro
 pub(crate) fn no_room_for_reply(no_room: &MemoryLimitExceeded) -> SystemException {
     SystemException::no_resources(0, CompletionStatus::Yes)
         .with_detail(|| format!("the reply cannot be kept until the client takes it: {no_room}"))
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use spandrel_cdr::{ByteOrder, GiopVersion, Wire};
+    use spandrel_transport::MemoryBudget;
+
+    use super::*;
+    use crate::reply_urgency::ReplyUrgencyScope;
+
+    #[test]
+    fn held_replies_wait_by_the_urgency_of_the_most_urgent_one() {
+        let account = ReceiveBudget::new(1 << 20, Arc::new(MemoryBudget::new(1 << 20)));
+        let mut queue = ReplyQueue::default();
+        let mut message = Encoder::new(Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2));
+        message.u32(7);
+        let outgoing = OutgoingMessage::new(&message, usize::MAX);
+        for urgency in [1, 900, 2] {
+            let _urgency = ReplyUrgencyScope::enter(urgency);
+            assert!(queue.hold(&outgoing, &account));
+        }
+        let push = |queue: &mut ReplyQueue, urgency, len: usize| {
+            let charge = Charge::new(&account, len).unwrap();
+            queue.push(QueuedMessage { octets: vec![0; len], written: 0, urgency: Some(urgency), _charge: charge });
+        };
+        push(&mut queue, 900, 1);
+        queue.queue_held();
+        push(&mut queue, 901, 2);
+        push(&mut queue, 899, 3);
+        let lengths: Vec<_> = std::iter::from_fn(|| queue.take()).map(|message| message.octets.len()).collect();
+        assert_eq!(lengths, [2, 1, 12, 3]);
+    }
 }

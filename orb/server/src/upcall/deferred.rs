@@ -43,6 +43,7 @@ use super::{
 };
 use crate::{
     long_wait::{UnbegunRequest, UnbegunRequests},
+    reply_urgency::{self, ReplyUrgencyScope},
     request_of_thread::ServedScope,
 };
 
@@ -81,6 +82,8 @@ struct OwnedRequest {
     flow: Option<RequestFlow>,
     observed: Option<Arc<ObservedRequest>>,
     deferred_slot: Arc<DeferredSlot>,
+    /// The level of the request at its executor, by which its reply is ordered among others in any thread.
+    urgency: u32,
 }
 
 impl ServerCall<'_> {
@@ -104,8 +107,9 @@ impl ServerCall<'_> {
         let message = self.message().kept_in(unused.octets.take());
         let (response, passes_on) = (self.response(), self.passes_on);
         let (flow, observed) = (self.flow().cloned(), self.observed().cloned());
+        let urgency = reply_urgency::current();
         let call = DeferredCall {
-            request: OwnedRequest { origin, message, response, flow, observed, deferred_slot },
+            request: OwnedRequest { origin, message, response, flow, observed, deferred_slot, urgency },
             body: self.body(),
             is_over: AtomicBool::new(false),
             kept_use: Mutex::new(kept_use),
@@ -246,6 +250,7 @@ impl OwnedRequest {
         }
         let mut arguments = self.origin.decoder(&self.message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
+        let _urgency = ReplyUrgencyScope::enter(self.urgency);
         let request =
             ReceivedRequest::new(&*self.origin, &self.message, &header).with_deferred_slot(&self.deferred_slot);
         let state = self.state(&request);
@@ -321,6 +326,7 @@ impl DeferredCall {
             return Err(late);
         }
         let mut slots = interception::lend_slots(flow.as_ref());
+        let _urgency = ReplyUrgencyScope::enter(self.request.urgency);
         let _served = ServedScope::enter(&deferred_slot.cancellation);
         let _deadline = deferred_slot.deadline.and_then(|deadline| deadline.answer).map(InheritedDeadline::enter);
         let attempt = ReplyAttempt { is_over: &self.is_over, request: &request };
@@ -391,6 +397,7 @@ impl DeferredCall {
         {
             return false;
         }
+        let _urgency = ReplyUrgencyScope::enter(self.request.urgency);
         let request =
             ReceivedRequest::new(&**origin, message, &header).with_deferred_slot(deferred_slot).ending_early();
         // Interceptors and diagnostics see the servant's own outcome.
@@ -429,6 +436,11 @@ impl DeferredCall {
         let cancellation = Arc::get_mut(&mut slot).and_then(DeferredSlot::leave);
         let slot = cancellation.is_some().then_some(slot);
         UnusedMemory { octets, cancellation, slot, work: None }
+    }
+
+    /// Gives the reply the level that an executor has chosen for the request.
+    pub(crate) fn set_urgency(&mut self, level: u32) {
+        self.request.urgency = level;
     }
 
     /// The address of the request's origin, which the request keeps alive.

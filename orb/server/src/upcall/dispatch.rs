@@ -49,7 +49,6 @@ use super::{
     reply::{answer, answer_marshaled, panicked},
     request_memory::RequestMemory,
 };
-use crate::reply_urgency::ReplyUrgencyScope;
 use crate::request_of_thread::Frame;
 use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant, Upcall};
 
@@ -327,10 +326,11 @@ fn serve_in_executor(
     let is_of_reader = Frame::current().is_some();
     let memory = executor.request_memory();
     let mut unused = memory.map(|memory| memory.take()).unwrap_or_default();
-    let (deferred, replied) = call.defer_in(&mut unused)?;
+    let (mut deferred, replied) = call.defer_in(&mut unused)?;
+    deferred.set_urgency(level);
     let client = deferred.origin_address();
     let (adapter, memory) = (Arc::clone(adapter), memory.cloned());
-    let content = WorkContent { deferred, adapter, is_of_reader, level, memory };
+    let content = WorkContent { deferred, adapter, is_of_reader, memory };
     let unused = unused.work.take().and_then(|work| work.downcast().ok());
     let work = renew(unused, DeferredWork(Some(content)));
     executor.submit(HandedOverRequest { level, octets, deadline, client, work });
@@ -345,8 +345,6 @@ struct WorkContent {
     adapter: Arc<dyn ObjectAdapter>,
     /// Whether the thread that hands it over has read it from a connection.
     is_of_reader: bool,
-    /// The level that the executor chose, by which its reply is ordered among others.
-    level: u32,
     /// Gets the memory of the request at its end.
     memory: Option<Arc<RequestMemory>>,
 }
@@ -376,8 +374,7 @@ impl RunningRequest for DeferredWork {
 
 impl HandedOverWork for DeferredWork {
     fn run(self: Arc<Self>, before_reply: &(dyn Fn() + Sync)) {
-        let WorkContent { deferred, adapter, level, .. } = self.content();
-        let _urgency = ReplyUrgencyScope::enter(*level);
+        let WorkContent { deferred, adapter, .. } = self.content();
         let orb = deferred.origin().orb().clone();
         if orb.is_copied() {
             return;
@@ -408,8 +405,7 @@ impl HandedOverWork for DeferredWork {
     }
 
     fn refuse(self: Arc<Self>, exception: SystemException) {
-        let WorkContent { deferred, level, .. } = self.content();
-        let _urgency = ReplyUrgencyScope::enter(*level);
+        let deferred = &self.content().deferred;
         if exception.kind() == SystemExceptionKind::Timeout {
             deferred.origin().orb().statistics().refused_expired();
         }

@@ -31,6 +31,7 @@ use super::{
     marshaled_reply::{MarshaledReply, ReplySlot},
     origin::{AnswerKind, RequestKey, RequestOrigin, UpcallNumber},
 };
+use crate::reply_urgency;
 
 /// A request's record for its interceptors.
 pub(crate) type RequestFlow = Arc<ServerFlow>;
@@ -143,7 +144,8 @@ impl<'m> ReceivedRequest<'m> {
                 if is_awaited && !deferred_slot.cancellation.mark_replying() && !self.ends_early {
                     return;
                 }
-                may_wait = self.origin.uncharge_deferred(deferred_slot.key);
+                // An urgent reply leaves at once: a thread of lower urgency might have to write the held ones.
+                may_wait = self.origin.uncharge_deferred(deferred_slot.key) && reply_urgency::current() == 0;
             }
             None if is_awaited => self.origin.mark_replying(self.upcall),
             None => {}

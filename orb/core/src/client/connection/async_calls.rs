@@ -37,7 +37,7 @@ use spandrel_giop::{CancelRequest, CompletionStatus, Fragments, Message, SystemE
 use spandrel_sync::{Arc, Mutex, MutexGuard, atomic::AtomicU64};
 use spandrel_transport::Charge;
 
-use super::super::WriteLimits;
+use super::super::{WriteLimits, urgency};
 use super::{
     ASYNC_SIDE, AsyncSide, AsyncState, CallFailure, ClientConnection, CloseOnPanic, Writer,
     pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter},
@@ -270,9 +270,11 @@ impl ClientConnection {
         mut charge: Option<Charge>,
     ) -> Result<(), CallFailure> {
         let fragments = self.fragments(message);
-        let mut unsent = |at| UnsentMessage {
-            _charge: charge.take(),
-            ..UnsentMessage::new(request_id, message, fragments.as_ref(), at, kind)
+        // A reply, which is counted against a limit, has its place among urgent requests.
+        let of_reply = charge.as_ref().map(|_| urgency::current());
+        let mut unsent = |at| {
+            let message = UnsentMessage::new(request_id, message, fragments.as_ref(), at, kind);
+            UnsentMessage { urgency: of_reply.unwrap_or(message.urgency), _charge: charge.take(), ..message }
         };
         let mut queue = || {
             self.queue(unsent(0), limit)

@@ -127,7 +127,7 @@ fn a_reply_that_is_written_in_part_leaves_the_calls_as_they_are() {
                 let fake_request = FakeRequest { id: 1000, token: 0, is_two_way: false, is_limited: false };
                 let answer = messages::request(fake_request, test_bed.octets);
                 let budget = ReceiveBudget::new(1 << 20, Arc::new(MemoryBudget::new(1 << 20)));
-                test_bed.connection.answer(&answer, Charge::new(&budget, 0).expect("nothing is charged"));
+                test_bed.connection.answer(&answer, Charge::new(&budget, 0).expect("nothing is charged"), 0);
             }
             _ => {
                 test_bed.two_way(caller, None);

@@ -13,7 +13,7 @@ use std::{
 };
 
 use spandrel_cdr::{ByteOrder, Encoder, GiopVersion, Wire};
-use spandrel_connection::{Incoming, Role, SentContexts, classify};
+use spandrel_connection::{Incoming, Role, SentContexts, Urgency, classify};
 use spandrel_giop::{GiopError, Message, MessageType, ServiceContext, SystemException, bare_message};
 use spandrel_sync::{
     Arc,
@@ -23,7 +23,7 @@ use spandrel_transport::{Address, Charge, Deadline, ReactorTransport, ReadError,
 
 use super::{super::Reply, CallFailure, ClientConnection, ReplyWaiter, Unsent, UnsentKind, Writer};
 use crate::{
-    client::{ClientReactor, task::Task},
+    client::{ClientReactor, task::Task, urgency::UrgencyScope},
     diagnostics::statistics::Statistics,
 };
 
@@ -235,8 +235,9 @@ impl ClientConnection {
     }
 
     /// Writes a reply, or leaves the rest to a reactor. `charge`: the memory that the rest is counted
-    /// against.
-    pub fn answer(&self, answer: &Encoder<'_>, charge: Charge) {
+    /// against. `urgency`: its place among the messages that have not begun.
+    pub fn answer(&self, answer: &Encoder<'_>, charge: Charge, urgency: Urgency) {
+        let _urgency = UrgencyScope::enter(urgency);
         // If this fails, the connection ends.
         let _ = self.write_or_queue(NO_CALL, answer, UnsentKind::Untracked, usize::MAX, Some(charge));
     }

@@ -10,7 +10,7 @@ use std::{
 use spandrel_cdr::{ByteOrder, Encoder};
 use spandrel_giop::{ReplyStatus, RequestTemplate, ResponseFlags, begin_reply};
 use spandrel_ipc::{Interest, Pollable};
-use spandrel_transport::{Address, Deadline, MessageReader, ReactorTransport, Transport};
+use spandrel_transport::{Address, Deadline, MemoryBudget, MessageReader, ReactorTransport, ReceiveBudget, Transport};
 
 use super::*;
 use crate::{
@@ -437,4 +437,30 @@ fn the_most_urgent_queued_request_is_written_first_unless_another_has_begun() {
     transport.0.lock().room = None;
     write_ready(&connection);
     assert_eq!(ids(&transport.0.lock().writes.concat()), [18, 14]);
+}
+
+#[test]
+fn the_most_urgent_reply_leaves_first_also_before_requests() {
+    let (connection, transport, _registration) = connect();
+    let budget = ReceiveBudget::new(1 << 20, Arc::new(MemoryBudget::new(1 << 20)));
+    send_two_ways(&connection, 2);
+    transport.take_writes();
+    transport.0.lock().room = Some(0);
+    let answer = |id, urgency| {
+        let reply = request(id, 0);
+        connection.answer(&reply, Charge::new(&budget, reply.position()).unwrap(), urgency);
+    };
+    answer(21, 0);
+    answer(23, 7);
+    {
+        let _urgency = UrgencyScope::enter(5);
+        send(&connection, 4, 0, UnsentKind::TwoWay);
+    }
+    answer(25, 5);
+    answer(27, 9);
+    transport.0.lock().room = None;
+    while connection.has_queued() {
+        write_ready(&connection);
+    }
+    assert_eq!(ids(&transport.0.lock().writes.concat()), [27, 23, 4, 25, 21]);
 }

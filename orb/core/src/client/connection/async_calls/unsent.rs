@@ -137,7 +137,7 @@ pub(super) struct UnsentMessage {
     /// The number of octets that the transport has taken.
     pub(super) at: usize,
     pub(super) kind: UnsentKind,
-    /// Its urgency among the queued messages; zero for one that no call waits for.
+    /// Its urgency among the queued messages; zero for one that no call of either side waits for.
     pub(super) urgency: Urgency,
     /// The ends of its fragments, without the last.
     pub(super) boundaries: Vec<usize>,
