@@ -1,10 +1,11 @@
 //! The client's policies of Real-time CORBA in its requests (INVOCATION_POLICIES), and `_validate_connection` by them
 //! (CORBA 3.3 Part 1, 8.3.10 and 17.3.1).
 
-use std::time::Duration;
+use std::{sync::mpsc, time::Duration};
 
 use spandrel::{
     CompletionStatus, Endpoint, Orb, OrbBuilder, Poa, SystemExceptionKind,
+    cdr::GiopVersion,
     interception::{ClientRequestInfo, ClientRequestInterceptor, IfPresent, Interceptor, Interruption},
     policy::{DeadlineContext, Policy, ReferencePolicies},
     rt::{
@@ -15,12 +16,15 @@ use spandrel::{
     },
     types::{IiopProfile, Ior},
 };
-use spandrel_giop::{CONTEXT_CODE_SETS, OwnCodeSets, ServiceContext, ServiceContexts, component::Component, ids};
+use spandrel_giop::{
+    CONTEXT_CODE_SETS, MessageHeader, MessageType, OwnCodeSets, ServiceContext, ServiceContexts, component::Component,
+    ids,
+};
 use spandrel_orb_tests::{
     Probe,
     probe::Target,
     scripted::{ReceivedLog, scripted},
-    support::{block_on, kind_and_completion},
+    support::{TEST_TIMEOUT, block_on, fake_server, kind_and_completion, read_message, wait_until},
 };
 
 use crate::real_time::{
@@ -264,4 +268,42 @@ fn policies_that_cannot_be_read_are_refused_and_unknown_ones_ignored() {
     let mut unknown = sound;
     unknown[8..12].fill(0x77);
     assert_eq!(call(&unknown), Ok(7));
+}
+
+#[test]
+fn a_request_in_fragments_that_has_begun_is_sent_whole_before_an_urgent_one() {
+    for version in [GiopVersion::V1_1, GiopVersion::V1_2] {
+        let (accept, accepted) = mpsc::channel();
+        let port = fake_server(move |_, stream| drop(accept.send(stream)));
+        let builder = Orb::builder().binding_policies(RtClient::new(&scheduling())).giop_version(version);
+        let builder = builder.fragment_size(Some(4_096)).socket_queues(Some(8_192), Some(8_192));
+        let orb = builder.connections_per_peer(1).build().unwrap();
+        let target: Target = target(&orb, &with_policies(port, &[model(PriorityModel::ClientPropagated, 5)]));
+        let call = |priority, octets: &[u8]| at_priority(priority, || target.echo_octets_async(octets));
+        let long = call(9, &[7; 1 << 20]);
+        wait_until("the sockets are full", || target.as_object().is_flow_controlled().unwrap());
+        let _calls = [long, call(10, b"later"), call(20_000, b"urgent")];
+        let mut stream = accepted.recv_timeout(TEST_TIMEOUT).unwrap();
+        let mut read = || {
+            let message = read_message(&mut stream).unwrap();
+            (MessageHeader::parse(message.first_chunk().unwrap()).unwrap(), message)
+        };
+        let (begin, _) = read();
+        assert_eq!((begin.version, begin.message_type, begin.more_fragments), (version, MessageType::Request, true));
+        let mut fragments = 0;
+        loop {
+            let (header, _) = read();
+            assert_eq!(header.message_type, MessageType::Fragment, "{version:?}: after {fragments} fragments");
+            fragments += 1;
+            if !header.more_fragments {
+                break;
+            }
+        }
+        assert!(fragments > 200, "{version:?}: {fragments} fragments");
+        for text in ["urgent", "later"] {
+            let (header, message) = read();
+            assert_eq!((header.message_type, header.more_fragments), (MessageType::Request, false));
+            assert!(message.ends_with(text.as_bytes()), "{version:?}: not {text}");
+        }
+    }
 }
