@@ -109,7 +109,7 @@ fn adapter(
     model: PriorityModel,
     lanes: &[i16],
 ) -> Result<(Poa, RtServerOrb), Error> {
-    let rt_orb = RtServerOrb::new(scheduling.clone());
+    let rt_orb = RtServerOrb::for_orb(orb, scheduling.clone());
     let lane = |priority: &i16| {
         Ok(LaneSettings { priority: Priority::new(*priority)?, static_threads: 1, dynamic_threads: 0 })
     };

@@ -46,7 +46,7 @@ pub use mutex::{MutexNotFound, RtMutex};
 pub use policy_factory::{RtPolicyFactory, protocol_list};
 pub use pool::{
     BoxedJob, Discarded, DynamicLifespan, ExecutionTimes, Job, LaneSettings, LaneStatistics, Overrun, OverrunAction,
-    OverrunObserver, PoolSettings, PoolThread, RefusalReason, Refused, ThreadPool, WhenFull, Work,
+    OverrunObserver, PoolSettings, PoolThread, RefusalReason, Refused, ReservationLimits, ThreadPool, WhenFull, Work,
 };
 pub use priority::{NativePriority, Priority};
 pub use rt_orb::{InvalidThreadpool, RtOrb};

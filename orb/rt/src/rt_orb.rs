@@ -5,18 +5,17 @@ use std::fmt;
 use std::time::Duration;
 
 use spandrel_giop::{CompletionStatus, SystemException};
+use spandrel_orb::Orb;
 use spandrel_sync::{Arc, Mutex, RwLock};
 
 use crate::mutex::NamedMutexes;
 use crate::policies::{ThreadpoolId, ThreadpoolPolicy};
+use crate::pool::Reservations;
 use crate::protocols::TcpProtocolProperties;
 use crate::{
     BoxedJob, DynamicLifespan, Job, LaneSettings, MutexNotFound, NetworkPriorityMapping, PoolSettings, Priority,
-    PriorityTransform, RtCurrent, RtMutex, Scheduling, ThreadPool,
+    PriorityTransform, ReservationLimits, RtCurrent, RtMutex, Scheduling, ThreadPool,
 };
-
-/// The greatest number of thread pools of an ORB.
-const MAX_POOLS: usize = 256;
 
 /// The dynamic threads of the default pool, beside its static one.
 const DEFAULT_DYNAMIC_THREADS: usize = 31;
@@ -53,6 +52,8 @@ spandrel_error::debug_as_report!(InvalidThreadpool);
 pub struct RtOrb<J: Job = BoxedJob> {
     scheduling: Scheduling,
     named_mutexes: NamedMutexes,
+    /// The sums of what all pools reserve.
+    reservations: Arc<Reservations>,
     pools: Mutex<Pools<J>>,
     default_pool: Mutex<Option<Arc<ThreadPool<J>>>>,
     transform: TransformSlot,
@@ -65,13 +66,26 @@ struct Pools<J: Job> {
 }
 
 impl<J: Job> RtOrb<J> {
-    /// The factory of objects whose threads are scheduled like this.
+    /// The factory of objects whose threads are scheduled like this, with the default [`ReservationLimits`].
     #[must_use]
     pub fn new(scheduling: Scheduling) -> Self {
+        Self::with_limits(scheduling, ReservationLimits::default())
+    }
+
+    /// The factory of an ORB's objects, whose options limit what all pools reserve together.
+    #[must_use]
+    pub fn for_orb(orb: &Orb, scheduling: Scheduling) -> Self {
+        Self::with_limits(scheduling, ReservationLimits::for_orb(orb))
+    }
+
+    /// As [`new`](Self::new), with limits of the program.
+    #[must_use]
+    pub fn with_limits(scheduling: Scheduling, limits: ReservationLimits) -> Self {
         let pools = Pools { by_id: BTreeMap::new(), next_id: 1 };
         Self {
             scheduling,
             named_mutexes: NamedMutexes::default(),
+            reservations: Reservations::new(limits),
             pools: Mutex::new(pools),
             default_pool: Mutex::default(),
             transform: TransformSlot::default(),
@@ -137,7 +151,7 @@ impl<J: Job> RtOrb<J> {
     /// stack size, and for the pool's own limits ([`PoolSettings::buffering`]).
     ///
     /// # Errors
-    /// As [`ThreadPool::new`]; IMP_LIMIT for the 257th pool.
+    /// As [`create`](Self::create).
     #[allow(clippy::too_many_arguments, reason = "the standard's operation")]
     pub fn create_threadpool(
         &self,
@@ -160,7 +174,7 @@ impl<J: Job> RtOrb<J> {
     /// of one cannot take the room of another's.
     ///
     /// # Errors
-    /// As [`ThreadPool::new`]; IMP_LIMIT for the 257th pool.
+    /// As [`create`](Self::create).
     pub fn create_threadpool_with_lanes(
         &self,
         stacksize: u32,
@@ -179,18 +193,15 @@ impl<J: Job> RtOrb<J> {
         })
     }
 
-    /// Creates a pool with these settings, among them some that the standard's operations do not have.
+    /// Creates a pool with these settings, among them some that the standard's operations do not have. What exceeds a limit
+    /// is refused before anything is reserved.
     ///
     /// # Errors
-    /// As [`ThreadPool::new`]; IMP_LIMIT for the 257th pool.
+    /// As [`ThreadPool::new`]. IMP_LIMIT for the 257th pool, and NO_RESOURCES beyond the [`ReservationLimits`]: destroyed
+    /// pools count until their last thread has ended.
     pub fn create(&self, settings: PoolSettings) -> Result<ThreadpoolId, SystemException> {
-        let pool = Arc::new(ThreadPool::new(settings, self.scheduling.clone())?);
+        let pool = Arc::new(ThreadPool::within(Some(&self.reservations), settings, self.scheduling.clone())?);
         let mut pools = self.pools.lock();
-        if pools.by_id.len() >= MAX_POOLS {
-            drop(pools); // before the pool, whose end takes a while
-            return Err(SystemException::imp_limit(0, CompletionStatus::No)
-                .with_detail(|| format!("there are {MAX_POOLS} thread pools already")));
-        }
         let mut id = pools.next_id;
         while id == 0 || pools.by_id.contains_key(&id) {
             id = id.wrapping_add(1);
@@ -204,7 +215,7 @@ impl<J: Job> RtOrb<J> {
     /// and request buffering.
     ///
     /// # Errors
-    /// As [`ThreadPool::new`].
+    /// As [`create`](Self::create).
     pub fn default_threadpool(&self) -> Result<Arc<ThreadPool<J>>, SystemException> {
         let mut default_pool = self.default_pool.lock();
         if let Some(pool) = &*default_pool {
@@ -215,7 +226,7 @@ impl<J: Job> RtOrb<J> {
             lifespan: DynamicLifespan::Idle(DEFAULT_IDLE_TIME),
             ..PoolSettings::without_lanes(1, DEFAULT_DYNAMIC_THREADS, Priority::MIN)
         };
-        let pool = Arc::new(ThreadPool::new(settings, self.scheduling.clone())?);
+        let pool = Arc::new(ThreadPool::within(Some(&self.reservations), settings, self.scheduling.clone())?);
         Ok(Arc::clone(default_pool.insert(pool)))
     }
 
@@ -272,7 +283,11 @@ impl<J: Job> RtOrb<J> {
 
 impl<J: Job> fmt::Debug for RtOrb<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RtOrb").field("scheduling", &self.scheduling).field("pools", &self.pools.lock().by_id).finish()
+        f.debug_struct("RtOrb")
+            .field("scheduling", &self.scheduling)
+            .field("reservations", &self.reservations)
+            .field("pools", &self.pools.lock().by_id)
+            .finish()
     }
 }
 

@@ -88,6 +88,10 @@ pub struct ServerSettings {
     pub max_in_flight: u32,
     /// The most threads that read requests and run servants.
     pub max_threads: usize,
+    /// The most threads of all thread pools of Real-time CORBA together.
+    pub max_lane_threads: usize,
+    /// The most octets that those pools reserve: stacks, and buffers of requests.
+    pub max_lane_memory: usize,
     /// The most accepted connections that are open at once.
     pub max_connections: usize,
     /// The most connections from one host.
@@ -190,6 +194,8 @@ impl Default for ServerSettings {
             max_server_memory: 1 << 30,
             max_deferred: 1024,
             max_threads: 1024,
+            max_lane_threads: 4096,
+            max_lane_memory: 1 << 30,
             max_connections: 32_768,
             max_per_client: None,
             max_connection_rate: None,

@@ -14,6 +14,7 @@
 mod clients;
 mod execution;
 mod lanes;
+mod reservations;
 mod settings;
 mod watch;
 mod work;
@@ -35,10 +36,13 @@ use spandrel_sync::{
 use crate::protocols::Protocol;
 use crate::{NativePriority, Priority, Scheduling, current};
 use lanes::{Admission, Entry, Lanes};
+use reservations::{Reservation, Reserved};
 use settings::MAX_LANES;
 use work::WatchedRequest;
 
 pub use execution::{ExecutionTimes, Overrun, OverrunAction, OverrunObserver};
+pub use reservations::ReservationLimits;
+pub(crate) use reservations::Reservations;
 pub use settings::{DynamicLifespan, LaneSettings, LaneStatistics, PoolSettings, WhenFull};
 pub use work::{BoxedJob, Discarded, Job, PoolThread, RefusalReason, Refused, Work};
 
@@ -86,6 +90,8 @@ type PoolLock = PriorityInheritanceMutex;
 pub struct ThreadPool<J: Job> {
     shared: Arc<Shared<J>>,
     manager: ThreadManager,
+    /// Its part of the limits of its ORB, if it belongs to one: released after its threads have ended.
+    _reservation: Option<Reservation>,
 }
 
 struct Shared<J> {
@@ -120,13 +126,26 @@ impl<J: Job> ThreadPool<J> {
     /// requests, DATA_CONVERSION for a lane's priority without a native one, and NO_RESOURCES if a thread cannot be
     /// started.
     pub fn new(settings: PoolSettings, scheduling: Scheduling) -> Result<Self, SystemException> {
+        Self::within(None, settings, scheduling)
+    }
+
+    /// As [`new`](Self::new), within the limits of an ORB.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and those of [`Reservations::reserve`].
+    pub(crate) fn within(
+        account: Option<&Arc<Reservations>>,
+        settings: PoolSettings,
+        scheduling: Scheduling,
+    ) -> Result<Self, SystemException> {
         let settings = settings.checked()?;
+        let part = Reserved::for_pool(&settings);
+        let reservation = account.map(|account| Reservations::reserve(account, part)).transpose()?;
         let lanes = Lanes::new(&settings);
         let priority_of = |lane| settings.idle_priority.unwrap_or_else(|| lanes.lane_priority(lane));
         let native =
             (0..lanes.lane_count()).map(|lane| scheduling.to_native(priority_of(lane))).collect::<Result<_, _>>()?;
-        let of_lane = |lane: &LaneSettings| lane.static_threads + lane.dynamic_threads;
-        let threads: usize = settings.lanes.iter().map(of_lane).sum();
+        let threads = settings.threads();
         let static_threads: Vec<usize> = (0..lanes.lane_count()).map(|lane| lanes.static_threads(lane)).collect();
         let shared = Arc::new(Shared {
             lanes: Guarded::new(lanes),
@@ -144,7 +163,8 @@ impl<J: Job> ThreadPool<J> {
             watch_wake_up: PriorityInheritanceCondition::new(),
         });
         // A thread that ends has given its slot back before: its successor may exist at the same time.
-        let pool = Self { shared, manager: ThreadManager::with_limit(2 * threads) };
+        let manager = ThreadManager::with_limit(2 * threads);
+        let pool = Self { shared, manager, _reservation: reservation };
         for (lane, count) in static_threads.into_iter().enumerate() {
             for _ in 0..count {
                 let slot = pool.shared.lanes.lock().begin_static_thread(lane);

@@ -107,6 +107,12 @@ impl PoolSettings {
         Self { idle_priority: Some(idle_priority), ..Self::with_lanes(vec![lane]) }
     }
 
+    /// The greatest number of threads.
+    pub(super) fn threads(&self) -> usize {
+        let of_lane = |lane: &LaneSettings| lane.static_threads.saturating_add(lane.dynamic_threads);
+        self.lanes.iter().map(of_lane).fold(0, usize::saturating_add)
+    }
+
     /// Checks the settings, and replaces the limits that are left open.
     pub(super) fn checked(mut self) -> Result<Self, SystemException> {
         let wrong = |text: String| SystemException::bad_param(0, CompletionStatus::No).with_detail(text);
@@ -124,8 +130,7 @@ impl PoolSettings {
                 return Err(wrong(format!("two lanes have the priority {}", lane.priority)));
             }
         }
-        let of_lane = |lane: &LaneSettings| lane.static_threads.saturating_add(lane.dynamic_threads);
-        let threads = self.lanes.iter().map(of_lane).fold(0, usize::saturating_add);
+        let threads = self.threads();
         if threads > MAX_THREADS {
             return Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(|| {
                 format!("{threads} threads are more than the limit of {MAX_THREADS} for a thread pool")

@@ -6,6 +6,7 @@ mod execution;
 mod memory;
 mod pools;
 mod priorities;
+mod reservations;
 mod server;
 
 use std::alloc::System;

@@ -163,6 +163,22 @@ option_table! {
         apply: |builder, value| Ok(builder.max_server_memory(octets(value)?)),
     }
 
+    ["-ORBMaxLaneThreads"] {
+        value: "a number",
+        default: "4,096",
+        help: "the most threads of all thread pools of Real-time CORBA together",
+        page: "[Real-time CORBA](real-time.md#thread-pools)",
+        apply: |builder, value| Ok(builder.max_lane_threads(number(value)?)),
+    }
+
+    ["-ORBMaxLaneMemory"] {
+        value: "octets",
+        default: "1 GiB",
+        help: "the most memory that those pools reserve for stacks and buffered requests",
+        page: "[Real-time CORBA](real-time.md#thread-pools)",
+        apply: |builder, value| Ok(builder.max_lane_memory(octets(value)?)),
+    }
+
     ["-ORBServerIdleTimeout"] {
         value: "milliseconds, or `off`",
         default: "10 minutes",

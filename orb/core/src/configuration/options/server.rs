@@ -160,6 +160,22 @@ impl OrbBuilder {
         self
     }
 
+    /// The maximum number of threads, static and dynamic ones, of all thread pools of Real-time CORBA together (default
+    /// 4,096). A pool beyond it is refused with NO_RESOURCES.
+    #[must_use]
+    pub fn max_lane_threads(mut self, threads: usize) -> Self {
+        self.server_mut().max_lane_threads = threads;
+        self
+    }
+
+    /// The maximum memory in octets that all thread pools of Real-time CORBA reserve together (default 1 GiB): stacks of
+    /// stated sizes, and buffers of requests with their tables. A pool beyond it is refused with NO_RESOURCES.
+    #[must_use]
+    pub fn max_lane_memory(mut self, octets: usize) -> Self {
+        self.server_mut().max_lane_memory = octets;
+        self
+    }
+
     /// The idle time after which a client's connection is closed in order (default 10 minutes; `None` keeps
     /// it). Connections with running or deferred requests are not idle. The client opens another connection
     /// for its next request. Only one-ways in transit at that moment are lost.
