@@ -4,6 +4,7 @@ mod contexts;
 mod execution;
 #[cfg(target_os = "linux")]
 mod memory;
+mod operations;
 mod pools;
 mod priorities;
 mod reservations;
