@@ -8,6 +8,7 @@ mod operations;
 mod pools;
 mod priorities;
 mod reservations;
+mod sentences;
 mod server;
 
 use std::alloc::System;
