@@ -11,7 +11,7 @@ use crate::{
     channel::{Channel, Route},
     endpoint::Endpoint,
     error::{BulkError, Party},
-    flow::{Conversation, Outcome, Pace, Reception},
+    flow::{Conversation, Outcome, Pace, Reception, require_length},
     sink::Sink,
     source::{Digest, Source},
     token::new_token,
@@ -267,7 +267,7 @@ impl BulkClient {
             }
         }
         if self.calls {
-            return self.by_calls(control, local, pace);
+            return self.by_calls(control, local, pace, known_length(offer.length));
         }
         reasons.push("calls are not permitted (BulkClient::calls)".to_owned());
         Err(BulkError::Unreachable(format!("no route to the other party: {}", reasons.join("; "))))
@@ -402,7 +402,13 @@ impl BulkClient {
     }
 
     /// Transfers by calls, each of which is bounded.
-    fn by_calls(&self, control: &StreamEnd, local: &mut Local<'_>, pace: &Pace<'_>) -> Result<Outcome, BulkError> {
+    fn by_calls(
+        &self,
+        control: &StreamEnd,
+        local: &mut Local<'_>,
+        pace: &Pace<'_>,
+        length: Option<u64>,
+    ) -> Result<Outcome, BulkError> {
         let (octets, checksum, is_verified) = match local {
             Local::Receiving(reception) => loop {
                 let part = self.limited(control, pace)?.read(reception.octets(), self.part)?;
@@ -410,9 +416,10 @@ impl BulkClient {
                     let (received, expected) = (part.data.len() as u64, self.part.into());
                     return Err(WireError::Contradiction { what: "length of a part", received, expected }.into());
                 }
-                reception.take(&part.data, u64::MAX)?;
+                reception.take(&part.data, length.unwrap_or(u64::MAX))?;
                 (pace.progress)(reception.octets());
                 if part.is_last {
+                    require_length(reception.octets(), length)?;
                     let checksum = part.has_checksum.then_some(part.checksum);
                     let length = reception.octets();
                     reception.finish(crate::wire::End { length, checksum })?;

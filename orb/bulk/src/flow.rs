@@ -307,6 +307,7 @@ impl<'a> Conversation<'a> {
                 }
                 FrameKind::End => {
                     let end = self.receive_end()?;
+                    require_length(end.length, length)?;
                     reception.finish(end)?;
                     let done = End { length: end.length, checksum: Some(reception.checksum()) };
                     self.send_all(&control_frame(FrameKind::Done, &done.encode()), "confirming")?;
@@ -520,6 +521,16 @@ impl<'a> Conversation<'a> {
                 Ok(_) => {}
             }
         }
+    }
+}
+
+/// Requires that all octets of a known length have come.
+pub(crate) fn require_length(received: u64, length: Option<u64>) -> Result<(), BulkError> {
+    match length {
+        Some(expected) if expected != received => {
+            Err(WireError::Contradiction { what: "length", received, expected }.into())
+        }
+        _ => Ok(()),
     }
 }
 

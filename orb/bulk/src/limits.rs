@@ -8,6 +8,9 @@ pub struct BulkLimits {
     /// The most offers at a time, waiting, running or just ended (default 1,024). Those that ended first make room for new
     /// ones.
     pub offers: usize,
+    /// The most offers of one party that have not ended (default 512), known as for `connections_per_party`. Offers to
+    /// [`OfferedTo::Anyone`](crate::OfferedTo::Anyone) are of no party.
+    pub offers_per_party: usize,
     /// The most bulk connections at a time, each with a thread (default 64). Beyond it the oldest one without a greeting
     /// makes room for a new one.
     pub connections: usize,
@@ -30,6 +33,7 @@ impl Default for BulkLimits {
     fn default() -> Self {
         Self {
             offers: 1024,
+            offers_per_party: 512,
             connections: 64,
             connections_per_party: 16,
             greeting: Duration::from_secs(10),

@@ -100,6 +100,21 @@ impl PeerBinding {
         }
     }
 
+    /// Whether another offer is made to the same party. A party that may be anyone is no other's.
+    pub(crate) fn is_party_of(&self, other: &Self) -> bool {
+        let network = |scope: Scope| match scope {
+            Scope::Anywhere => None,
+            Scope::OwnHost => Some(None),
+            Scope::Host(ip) => Some(Some(ChargedParty::at(ip))),
+        };
+        match (&self.certificate, &other.certificate, self.user, other.user) {
+            (Some(own), Some(certificate), ..) => own == certificate,
+            (None, None, Some(own), Some(user)) => own == user,
+            (None, None, None, None) => self.scope != Scope::Anywhere && network(self.scope) == network(other.scope),
+            _ => false,
+        }
+    }
+
     /// Whether the party is not known by its user, which other connections than those by UNIX-domain sockets do not show.
     fn user_is_any(&self) -> bool {
         self.user.is_none()
@@ -217,6 +232,13 @@ mod tests {
         assert!(!certified.is_caller(&near));
         assert!(!far.is_caller(&near));
         assert!(PeerBinding::default().is_caller(&far));
+        for party in [&far, &near, &user, &certified] {
+            let same = [&far, &near, &user, &certified].into_iter().filter(|other| party.is_party_of(other));
+            assert!(same.eq([party]), "{party:?}");
+        }
+        assert!(!PeerBinding::default().is_party_of(&PeerBinding::default()), "it may be anyone");
+        let at = |text| PeerBinding::new(&OfferedTo::Host(ip(text)));
+        assert!(at("2001:db8::1").is_party_of(&at("2001:db8::2")) && !at("203.0.113.6").is_party_of(&far));
         let clear = PeerBinding { certificate: None, ..certified.clone() };
         assert!(!clear.is_caller(&near), "its requests come over TLS");
     }

@@ -518,6 +518,12 @@ impl Inner {
 
     fn enter(&self, transfer: &Arc<Transfer>, token: Token) -> Result<u64, BulkError> {
         let mut registry = self.registry.lock();
+        // A party that takes no offer up keeps others from none.
+        let is_of_party =
+            |entry: &&Entry| entry.transfer.binding.is_party_of(&transfer.binding) && entry.transfer.ended().is_none();
+        if registry.transfers.values().filter(is_of_party).count() >= self.limits.offers_per_party {
+            return Err(BulkError::TooMany(self.limits.offers_per_party));
+        }
         // The transfer that ended first makes room, under the lock under which the new one takes it.
         let mut forgotten = None;
         if registry.transfers.len() >= self.limits.offers {

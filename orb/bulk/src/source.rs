@@ -59,10 +59,15 @@ impl FileSource {
     /// # Errors
     /// The errors of opening; [`io::ErrorKind::InvalidInput`] if it is not a regular file.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let irregular = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+        // Opening a pipe would wait for its writer.
+        if !std::fs::metadata(&path)?.is_file() {
+            return Err(irregular());
+        }
         let file = File::open(path)?;
         let data = file.metadata()?;
         if !data.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+            return Err(irregular());
         }
         Ok(Self { file, length: data.len(), checksum: None })
     }

@@ -346,6 +346,11 @@ fn an_offering_party_that_stops_or_lies_ends_the_call_in_time() {
     assert!(matches!(receive(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()), BulkError::Wire(WireError::Magic(_))));
     let wrong = [accepted(0, 100), data(&[7; 100]), end(100, Some(1))].concat();
     assert!(matches!(receive(wrong), BulkError::Checksum { sent: 1, .. }));
+    // Less than the offer has said is no whole transfer, whatever its checksum.
+    let short = [accepted(0, 100), data(&[7; 50]), end(50, Some(crc32fast::hash(&[7; 50])))].concat();
+    let error = receive(short);
+    let expected = WireError::Contradiction { what: "length", received: 50, expected: 100 };
+    assert!(matches!(&error, BulkError::Wire(wire) if *wire == expected), "{error:?}");
     let refused = Answer { status: 3, offset: 0, length: 0 }.encode().to_vec();
     let escape = receive([refused, error_frame(ErrorCode::Busy, "later\x1b[2J")].concat());
     assert!(matches!(escape, BulkError::GaveUp { code: 4, .. }));

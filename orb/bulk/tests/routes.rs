@@ -4,9 +4,12 @@ use std::fs;
 
 use spandrel_bulk::{
     BulkClient, BulkError, FileSource, Route, Source,
-    bulk::{FailedError, FailureCode, Offer, StreamEnd},
+    bulk::{Chunk, Endpoints, FailedError, FailureCode, Offer, Part, Progress, StreamEnd, StreamEndServant, Ticket},
+    wire::WireError,
 };
 use spandrel_ipc::inet;
+use spandrel_orb::{CompletionStatus, SystemException};
+use spandrel_poa::Poa;
 use spandrel_test_support::{TEST_TIMEOUT, pattern};
 
 use crate::{
@@ -98,6 +101,61 @@ fn parts_are_read_and_written_where_the_octets_go_on() {
     assert_eq!(code(up.finish(60, 1).unwrap_err()), FailureCode::Corrupt);
     assert!(transfer.wait(TEST_TIMEOUT).unwrap().is_err() && sink.whole().is_none());
     assert_eq!(code(up.write(60, &Default::default()).unwrap_err()), FailureCode::Corrupt);
+}
+
+/// A stream end whose only part is said to be the last one.
+struct OnePart(usize);
+
+impl StreamEndServant for OnePart {
+    fn state(&self) -> Result<Progress, SystemException> {
+        Ok(Progress::default())
+    }
+
+    fn renew(&self) -> Result<Ticket, FailedError> {
+        Err(unused())
+    }
+
+    fn dial(&self, _: &Endpoints, _: &[u8; 32]) -> Result<(), FailedError> {
+        Err(unused())
+    }
+
+    fn read(&self, _: u64, _: u32) -> Result<Part, FailedError> {
+        Ok(Part { data: vec![7; self.0].try_into().unwrap(), is_last: true, ..Part::default() })
+    }
+
+    fn write(&self, _: u64, _: &Chunk) -> Result<(), FailedError> {
+        Err(unused())
+    }
+
+    fn finish(&self, _: u64, _: u32) -> Result<(), FailedError> {
+        Ok(())
+    }
+
+    fn cancel(&self, _: &str) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+fn unused() -> FailedError {
+    SystemException::no_implement(0, CompletionStatus::No).into()
+}
+
+#[test]
+fn parts_have_the_length_that_the_offer_has_said() {
+    let parties = parties_with(|builder| builder);
+    let root = Poa::root(&parties.offering).unwrap();
+    root.the_poa_manager().activate().unwrap();
+    let received = |octets: usize| {
+        let control: StreamEnd = root.serve(OnePart(octets)).unwrap();
+        let control = parties.taking.string_to_object(&control.to_string()).unwrap().narrow().unwrap();
+        let offer = Offer { length: 100, control: Some(control), ..Offer::default() };
+        BulkClient::default().receive(&offer, &mut Vec::new())
+    };
+    assert_eq!(received(100).unwrap().octets, 100);
+    let short = received(99).unwrap_err();
+    assert!(matches!(short, BulkError::Wire(WireError::Contradiction { what: "length", .. })), "{short:?}");
+    let long = received(101).unwrap_err();
+    assert!(matches!(long, BulkError::Wire(WireError::TooLong { limit: 100 })), "{long:?}");
 }
 
 #[test]

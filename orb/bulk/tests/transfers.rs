@@ -13,7 +13,7 @@ use std::{
 };
 
 use spandrel_bulk::{
-    BulkClient, BulkError, BulkLimits, FileSink, FileSource, Party, Route, Sink, Source,
+    BulkClient, BulkError, BulkLimits, FileSink, FileSource, OfferedTo, Party, Route, Sink, Source,
     bulk::{Direction, FailedError, FailureCode, UNKNOWN_LENGTH},
 };
 use spandrel_ipc::inet;
@@ -307,6 +307,47 @@ fn an_offer_expires_and_the_number_of_offers_is_bounded() {
     assert_eq!(parties.bulk.statistics().refused_tokens, 1);
     let error = offer.control.unwrap().renew().unwrap_err();
     assert!(matches!(error, FailedError::System(_)), "its object is gone: {error:?}");
+}
+
+/// A party that takes up no offer keeps others from none.
+#[test]
+fn the_offers_of_one_party_are_bounded() {
+    let limits = BulkLimits { offers: 4, offers_per_party: 2, ..BulkLimits::default() };
+    let parties = parties_with(|builder| builder.tcp(inet::Addr::loopback(0)).limits(limits));
+    let offered = |party: &OfferedTo| parties.bulk.offer_source(vec![1], party);
+    let (_, first) = offered(&loopback()).unwrap();
+    offered(&loopback()).unwrap();
+    assert!(matches!(offered(&loopback()), Err(BulkError::TooMany(2))));
+    let other = OfferedTo::Host([203, 0, 113, 5].into());
+    offered(&other).unwrap();
+    // Offers that have ended do not count.
+    first.cancel("it is not needed");
+    offered(&loopback()).unwrap();
+    assert!(matches!(offered(&loopback()), Err(BulkError::TooMany(2))));
+}
+
+#[test]
+fn a_file_that_is_cut_fails_its_transfer_at_both_parties() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, pattern(LARGE)).unwrap();
+    let parties = parties();
+    let (offer, transfer) = parties.download(FileSource::open(&path).unwrap());
+    fs::File::options().write(true).open(&path).unwrap().set_len(1_000).unwrap();
+    let error = BulkClient::default().receive(&offer, &mut Vec::new()).unwrap_err();
+    assert!(matches!(error, BulkError::Failed { code: FailureCode::Storage, .. }), "{error:?}");
+    let ended = transfer.wait(TEST_TIMEOUT).unwrap().unwrap_err();
+    assert!(matches!(*ended, BulkError::Storage("source", _)), "{ended:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_place_of_a_file_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let opened = spandrel_test_support::within_time(move || FileSource::open(pipe));
+    assert_eq!(opened.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
 }
 
 #[test]

@@ -30,6 +30,8 @@ struct CatalogState {
     octets: u64,
     /// The uploads that have begun.
     uploads: usize,
+    /// Those of each client.
+    uploads_by_owner: HashMap<String, usize>,
 }
 
 impl Catalog {
@@ -118,16 +120,34 @@ impl Catalog {
         self.store.lock().begin_backup()
     }
 
-    /// Claims a place among the uploads; false if there are too many.
-    pub(crate) fn claim_upload(&self) -> bool {
+    /// Claims a place among the uploads for a client.
+    ///
+    /// # Errors
+    /// The reason, if there are too many.
+    pub(crate) fn claim_upload(&self, owner: &str) -> Result<(), String> {
+        let Limits { uploads, uploads_of_client, .. } = self.limits;
         let mut state = self.state.lock();
-        let is_free = state.uploads < self.limits.uploads;
-        state.uploads += usize::from(is_free);
-        is_free
+        if state.uploads >= uploads {
+            return Err(format!("there are {uploads} uploads already: wait for the end of one"));
+        }
+        let of_owner = state.uploads_by_owner.entry(owner.to_owned()).or_default();
+        if *of_owner >= uploads_of_client {
+            return Err(format!("this client has {uploads_of_client} uploads already: wait for the end of one"));
+        }
+        *of_owner += 1;
+        state.uploads += 1;
+        Ok(())
     }
 
-    pub(crate) fn release_upload(&self) {
-        self.state.lock().uploads -= 1;
+    pub(crate) fn release_upload(&self, owner: &str) {
+        let mut state = self.state.lock();
+        state.uploads -= 1;
+        if let Some(count) = state.uploads_by_owner.get_mut(owner) {
+            *count -= 1;
+            if *count == 0 {
+                state.uploads_by_owner.remove(owner);
+            }
+        }
     }
 
     /// Claims room for octets; false if it would exceed the limit.

@@ -23,6 +23,9 @@ pub struct Limits {
     pub region: u64,
     /// The uploads at a time that have begun (default 64).
     pub uploads: usize,
+    /// Those of one client, known by its certificate or its address (default 16): one that sends an octet now and then keeps
+    /// others from no upload.
+    pub uploads_of_client: usize,
     /// The files that are examined at a time (default 2).
     pub examinations: usize,
     /// The time for examining a file and computing its zoom levels (default 25 s). The uploader waits for the result, with
@@ -42,6 +45,7 @@ impl Default for Limits {
             strip: 64 << 20,
             region: 256 << 20,
             uploads: 64,
+            uploads_of_client: 16,
             examinations: 2,
             examination: Duration::from_secs(25),
         }

@@ -74,11 +74,25 @@ impl ImageStore {
         Ok(offered.map_err(busy)?.0)
     }
 
-    fn open(&self, image: u64, kind: FileKind) -> Result<FileSource, SystemException> {
-        FileSource::open(self.catalog.files.path(image, kind)).map_err(|error| {
-            let detail = move || format!("a file of image {image} cannot be read: {error}");
-            SystemException::persist_store(0, CompletionStatus::No).with_detail(detail)
-        })
+    /// Opens a file of an image, which may have been removed in the meantime. A file that was cut or replaced by another kind
+    /// of file is not sent.
+    fn open<E>(&self, record: &ImageRecord, kind: FileKind) -> Result<FileSource, E>
+    where
+        E: From<SystemException> + From<NoSuchImage>,
+    {
+        let (image, expected) = (record.description.image, record.octets_of(kind));
+        let opened = FileSource::open(self.catalog.files.path(image, kind));
+        let reason = match opened.map(|file| (file.length(), file)) {
+            Ok((Some(length), file)) if length == expected => return Ok(file),
+            Ok((length, _)) => format!("it has {} octets, and {expected} are recorded", length.unwrap_or_default()),
+            Err(error) => error.to_string(),
+        };
+        if self.catalog.image(image).is_none() {
+            return Err(NoSuchImage { image }.into());
+        }
+        tracing::error!(image, reason, "a file of an image is damaged");
+        let detail = move || format!("a file of image {image} cannot be read: {reason}");
+        Err(SystemException::persist_store(0, CompletionStatus::No).with_detail(detail).into())
     }
 }
 
@@ -163,7 +177,7 @@ impl StoreServant for ImageStore {
 
     fn download(&self, image: u64) -> Result<Offer, DownloadError> {
         let record = self.image::<DownloadError>("download", image)?;
-        let file = self.open(image, FileKind::Original)?;
+        let file = self.open::<DownloadError>(&record, FileKind::Original)?;
         Ok(self.offer(file.with_checksum(record.description.checksum))?)
     }
 
@@ -187,7 +201,7 @@ impl StoreServant for ImageStore {
         if octets > most {
             return Err(region(format!("the region has {octets} octets: at most {most} (use a higher zoom level)")));
         }
-        let tiles = self.open(image, FileKind::Tiles)?;
+        let tiles = self.open::<ViewError>(&record, FileKind::Tiles)?;
         Ok(self.offer(RegionSource::new(tiles, *level, *area))?)
     }
 

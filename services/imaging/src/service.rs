@@ -60,7 +60,7 @@ impl ImagingOptions {
         Self {
             data: data.into(),
             limits: Limits::default(),
-            bulk: BulkLimits { offers: 256, ..BulkLimits::default() },
+            bulk: BulkLimits { offers: 256, offers_per_party: 128, ..BulkLimits::default() },
             tcp: Some(inet::Addr::loopback(0)),
             tls: None,
             host: None,

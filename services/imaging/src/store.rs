@@ -83,6 +83,14 @@ impl ImageRecord {
         self.description.length + self.tile_octets()
     }
 
+    /// The octets of one of its files.
+    pub(crate) fn octets_of(&self, kind: FileKind) -> u64 {
+        match kind {
+            FileKind::Original => self.description.length,
+            FileKind::Tiles => self.tile_octets(),
+        }
+    }
+
     fn tile_octets(&self) -> u64 {
         let Some(whole) = self.description.zoom.first() else { return 0 };
         octets(&levels(whole.columns, whole.rows, self.format()))
@@ -167,7 +175,8 @@ impl Store {
 /// Requires that both files of an image have their lengths.
 pub(crate) fn require_files(files: &ImageFiles, record: &ImageRecord) -> Result<(), StoreError> {
     let image = record.description.image;
-    for (kind, expected) in [(FileKind::Original, record.description.length), (FileKind::Tiles, record.tile_octets())] {
+    for kind in [FileKind::Original, FileKind::Tiles] {
+        let expected = record.octets_of(kind);
         let file = files.path(image, kind);
         let damaged = |reason| StoreError::Image { file: file.clone(), reason };
         match std::fs::metadata(&file) {

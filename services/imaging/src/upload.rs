@@ -57,15 +57,12 @@ impl Upload {
     /// Begins the upload with its first octet.
     fn begin(&mut self) -> io::Result<()> {
         let catalog = self.catalog()?;
-        if !catalog.claim_upload() {
-            let most = catalog.limits.uploads;
-            return Err(refused(format!("there are {most} uploads already: wait for the end of one")));
-        }
+        catalog.claim_upload(&self.record.owner).map_err(refused)?;
         let created = catalog.files.create_part(self.image(), FileKind::Original);
         match created {
             Ok(file) => self.file = Some(file),
             Err(error) => {
-                catalog.release_upload();
+                catalog.release_upload(&self.record.owner);
                 return Err(error);
             }
         }
@@ -124,7 +121,7 @@ impl Upload {
         if self.file.take().is_some()
             && let Ok(catalog) = self.catalog()
         {
-            catalog.release_upload();
+            catalog.release_upload(&self.record.owner);
         }
     }
 

@@ -1,14 +1,16 @@
 //! Hostile files and requests: each is refused with the reason, and leaves nothing.
 
+use std::fs;
 use std::time::Duration;
 
+use spandrel::SystemExceptionKind;
 use spandrel::bulk::{BulkClient, BulkError};
-use spandrel_imaging::imaging::store::{FindError, UploadError, ViewError};
+use spandrel_imaging::imaging::store::{DownloadError, FindError, UploadError, ViewError};
 use spandrel_imaging::imaging::{DataElements, Refused, RefusedPart, Region};
 use tiff::encoder::Compression;
 use tiff::encoder::colortype::{CMYK8, Gray8, Gray32};
 
-use crate::support::{Served, elements, grey, region, tiff_file, upload};
+use crate::support::{Served, elements, grey, receive, region, tiff_file, upload};
 
 /// The offset of a tag's value in a little-endian TIFF file.
 fn value_of(file: &[u8], tag: u16) -> usize {
@@ -135,6 +137,71 @@ fn uploads_of_another_length_and_beyond_the_limits_are_refused() {
     let error = upload(&served.store, &larger).unwrap_err();
     assert!(error.to_string().contains("room for 150000 octets"), "{error}");
     assert_eq!(served.files().len(), 2);
+}
+
+/// A client that has begun uploads and sends nothing keeps others from none.
+#[test]
+fn the_uploads_of_one_client_are_bounded() {
+    let served = Served::with(|options| options.limits.uploads_of_client = 1);
+    let (_, file) = grey(40, 30);
+    let (_, begun) = served.store.upload("tests", &elements(&[]), file.len() as u64).unwrap();
+    let control = begun.control.unwrap();
+    control.write(0, &file[..1].to_vec().try_into().unwrap()).unwrap();
+    let error = upload(&served.store, &file).unwrap_err();
+    let BulkError::GaveUp { text, .. } = &error else { panic!("{error:?}") };
+    assert!(text.contains("this client has 1 uploads already"), "{text}");
+    control.cancel("it is not needed").unwrap();
+    upload(&served.store, &file).unwrap();
+    // Their ends are counted as well.
+    upload(&served.store, &file).unwrap();
+}
+
+#[test]
+fn files_that_were_cut_removed_or_replaced_are_not_sent() {
+    let served = Served::new();
+    let (pixels, file) = grey(300, 200);
+    let image = upload(&served.store, &file).unwrap();
+    let folder = served.folder.path().join(spandrel_imaging::IMAGE_FOLDER);
+    let [original, tiles] = ["tiff", "tiles"].map(|ending| folder.join(format!("{image}.{ending}")));
+    let saved = fs::read(&tiles).unwrap();
+    let view = || served.store.view(image, 0, &region(0, 0, 300, 200));
+    let require_damage = || {
+        match served.store.download(image) {
+            Err(DownloadError::System(error)) => assert_eq!(error.kind(), SystemExceptionKind::PersistStore),
+            other => panic!("{other:?}"),
+        }
+        match view() {
+            Err(ViewError::System(error)) => assert_eq!(error.kind(), SystemExceptionKind::PersistStore),
+            other => panic!("{other:?}"),
+        }
+    };
+    for path in [&original, &tiles] {
+        fs::File::options().write(true).open(path).unwrap().set_len(100).unwrap();
+    }
+    require_damage();
+    for path in [&original, &tiles] {
+        fs::remove_file(path).unwrap();
+    }
+    require_damage();
+    for path in [&original, &tiles] {
+        fs::create_dir(path).unwrap();
+    }
+    require_damage();
+    for path in [&original, &tiles] {
+        fs::remove_dir(path).unwrap();
+    }
+    // Other octets of the same length are found by the receiver.
+    let mut changed = file.clone();
+    changed[100] ^= 1;
+    fs::write(&original, changed).unwrap();
+    fs::write(&tiles, saved).unwrap();
+    let offer = served.store.download(image).unwrap();
+    let error = BulkClient::default().receive(&offer, &mut Vec::new()).unwrap_err();
+    assert!(matches!(error, BulkError::Checksum { .. }), "{error:?}");
+    fs::write(&original, &file).unwrap();
+    assert!(receive(&served.store.download(image).unwrap()) == file && receive(&view().unwrap()) == pixels);
+    served.store.remove(image).unwrap();
+    assert!(matches!(served.store.download(image), Err(DownloadError::NoSuchImage(_))));
 }
 
 #[test]
