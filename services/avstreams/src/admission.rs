@@ -77,7 +77,10 @@ pub(crate) fn exchange<T>(
                     }
                 }
                 Ok(_) => {}
-                Err(error) if is_wait(&error) => break,
+                Err(error) if is_wait(&error) => {
+                    // The system of a receiver that is not there may answer at once.
+                    std::thread::sleep(repeat.saturating_duration_since(Instant::now()));
+                }
                 Err(error) => return Err(error),
             }
         }

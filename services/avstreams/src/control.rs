@@ -1,7 +1,7 @@
 //! Controls of streams, and the configuration of multipoint streams.
 
 use std::any::Any;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use spandrel::net::sync::{Arc, Mutex, Weak};
 use spandrel::services::av_streams::{
@@ -15,12 +15,12 @@ use spandrel::{ObjectRef, SystemException};
 use spandrel_property::{LocalPropertySet, delegate_property_set};
 
 use crate::core::{Activation, Core, set_property};
-use crate::flow_spec::{FlowEntry, MAX_FLOWS, parse_flow_spec, shown, shown_within};
+use crate::flow_spec::{FlowEntry, MAX_FLOWS, MAX_NAME, parse_flow_spec, shown, shown_within};
 use crate::peer_watch::{WatchGuard, Watcher, is_gone};
 use crate::refusal::Refusal;
 
-/// The events that a control remembers.
-const MAX_EVENTS: usize = 64;
+/// The parameters of one flow that a control remembers.
+const MAX_PARAMETERS: usize = 64;
 /// The characters of a reason that are kept.
 const MAX_REASON: usize = 256;
 /// The property with the last event.
@@ -48,7 +48,17 @@ struct StreamState {
     groups: Option<FlowSpec>,
     configuration: Option<MCastConfigIf>,
     granted: StreamQoS,
-    events: VecDeque<StreamEvent>,
+    /// Whether a request connects the parties of the stream.
+    is_binding: bool,
+}
+
+/// The right of one request to connect the parties of a stream, until it is dropped.
+struct BindingRight<'c>(&'c Control);
+
+impl Drop for BindingRight<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().is_binding = false;
+    }
 }
 
 /// The control's record of a flow.
@@ -141,8 +151,11 @@ impl Control {
             let flows = end_point.get_property_value("Flows").ok();
             names = flows.and_then(|flows| flows.extract().ok()).unwrap_or_default();
         }
+        // The names of a foreign end point.
+        names.retain(|name| name.len() <= MAX_NAME);
         names.truncate(MAX_FLOWS);
         let mut state = self.state.lock();
+        state.flows.clear();
         for name in names {
             state.flows.insert(name, FlowRecord { state: FlowState::Stopped, ..FlowRecord::default() });
         }
@@ -193,7 +206,7 @@ impl Control {
         qos: &mut StreamQoS,
         spec: &[String],
     ) -> Result<bool, Refusal> {
-        self.require_unbound()?;
+        let _right = self.begin_binding()?;
         let names: Vec<String> = parse_flow_spec(spec)?.into_iter().map(|entry| entry.name).collect();
         let (a_end, a_party, a_met) = self.create_a(a_device, qos, &names)?;
         let bound = (|| {
@@ -248,20 +261,37 @@ impl Control {
         party
     }
 
-    fn require_unbound(&self) -> Result<(), Refusal> {
-        let state = self.state.lock();
-        if state.a_party.is_none() && state.b_parties.is_empty() {
-            return Ok(());
+    /// The right to connect the parties of the stream, if it has none.
+    fn begin_binding(&self) -> Result<BindingRight<'_>, Refusal> {
+        let mut state = self.state.lock();
+        if state.a_party.is_some() || !state.b_parties.is_empty() || state.is_binding {
+            return Err(Refusal::Failed("the stream has parties".to_owned()));
         }
-        Err(Refusal::Failed("the stream has parties".to_owned()))
+        state.is_binding = true;
+        // Those of parties that have left.
+        let configuration = state.configuration.take();
+        state.groups = None;
+        drop(state);
+        if let Some(configuration) = configuration {
+            self.end_configuration(&configuration);
+        }
+        Ok(BindingRight(self))
+    }
+
+    fn end_configuration(&self, configuration: &MCastConfigIf) {
+        _ = configuration.delete_all_properties();
+        if let Some(local) = self.core.local::<MulticastConfiguration>(configuration) {
+            local.activation.end();
+        }
     }
 
     /// Begins a multipoint stream with its sender: to groups if the device has some, else to each receiver.
     fn begin_multipoint(&self, device: &MmDevice, qos: &mut StreamQoS, spec: &[String]) -> Result<bool, Refusal> {
-        self.require_unbound()?;
+        let _right = self.begin_binding()?;
         let names: Vec<String> = parse_flow_spec(spec)?.into_iter().map(|entry| entry.name).collect();
         let (a_end, a_party, is_met) = self.create_a(device, qos, &names)?;
-        let configuration: MCastConfigIf = MulticastConfiguration::serve(&self.core)?.unchecked_narrow();
+        let served = MulticastConfiguration::serve(&self.core).inspect_err(|_| _ = a_end.destroy(&[]))?;
+        let configuration: MCastConfigIf = served.unchecked_narrow();
         let own = self.own()?;
         let begun = (|| {
             if let Some(device) = &a_party.virtual_device {
@@ -279,6 +309,7 @@ impl Control {
             Ok(groups) => groups,
             Err(refusal) => {
                 _ = a_end.destroy(&[]);
+                self.end_configuration(&configuration);
                 return Err(refusal);
             }
         };
@@ -385,10 +416,7 @@ impl Control {
         if names.is_empty() {
             let state = std::mem::take(&mut *self.state.lock());
             if let Some(configuration) = state.configuration {
-                _ = configuration.delete_all_properties();
-                if let Some(local) = self.core.local::<MulticastConfiguration>(&configuration) {
-                    local.activation.end();
-                }
+                self.end_configuration(&configuration);
             }
             self.activation.end();
         }
@@ -491,10 +519,6 @@ impl BasicStreamCtrlServant for Control {
             let reason = event.property_value.extract::<String>().unwrap_or_default();
             flow.end.get_or_insert_with(|| shown_within(&reason, MAX_REASON));
         }
-        state.events.push_back(event.clone());
-        if state.events.len() > MAX_EVENTS {
-            state.events.pop_front();
-        }
         drop(state);
         tracing::debug!(event = shown(&event.property_name), "an event of a stream");
         self.publish();
@@ -536,12 +560,16 @@ impl BasicStreamCtrlServant for Control {
 /// Replaces the parameters of a request in those that were granted.
 fn merge(granted: &mut StreamQoS, request: &[QoS]) {
     for qos in request {
+        let has_room = granted.len() <= MAX_FLOWS;
         match granted.iter_mut().find(|own| own.qo_s_type == qos.qo_s_type) {
             Some(own) => {
                 own.qo_s_params.retain(|old| qos.qo_s_params.iter().all(|new| new.property_name != old.property_name));
                 own.qo_s_params.extend(qos.qo_s_params.iter().cloned());
+                own.qo_s_params.truncate(MAX_PARAMETERS);
             }
-            None => granted.push(qos.clone()),
+            // Foreign devices may grant parameters without end.
+            None if has_room => granted.push(qos.clone()),
+            None => {}
         }
     }
 }
@@ -573,7 +601,7 @@ impl StreamCtrlServant for Control {
         let missing = || Refusal::Failed("an end point is nil".to_owned());
         let (a_end, b_end) = (a_party.ok_or_else(missing)?, b_party.ok_or_else(missing)?);
         let (a_end, b_end) = (&self.core.timed(a_end), &self.core.timed(b_end));
-        self.require_unbound()?;
+        let _right = self.begin_binding()?;
         let is_met = a_end.connect(Some(b_end), qos, flows)?;
         self.record_flows(flows, a_end)?;
         let party = |end_point: &StreamEndPoint| {

@@ -108,6 +108,11 @@ impl Core {
         object.with_timeout(Some(self.limits.call))
     }
 
+    /// Whether so many further objects are beyond the limit.
+    pub(crate) fn is_full(&self, further: usize) -> bool {
+        self.objects() + further > self.limits.objects
+    }
+
     /// The number of end points, controls and flow end points.
     pub(crate) fn objects(&self) -> usize {
         self.objects.load(Ordering::Relaxed)

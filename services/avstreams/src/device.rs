@@ -16,6 +16,7 @@ use crate::control::Control;
 use crate::core::{Activation, Core, set_property};
 use crate::end_point::{EndPoint, Side};
 use crate::flow_end_point::FLOW_NAME;
+use crate::flow_rules::require_short;
 use crate::flow_spec::{FlowAddress, parse_flow_spec};
 use crate::media::FlowDefinition;
 use crate::qos::negotiate;
@@ -102,6 +103,7 @@ impl Device {
         spec: &[String],
     ) -> Result<(ObjectRef, VDev, bool), Refusal> {
         let definitions = self.definitions(spec)?;
+        require_short(name)?;
         let is_met = negotiate(qos, definitions.iter())?;
         let mut streams = self.streams.lock();
         if name.is_empty() {
@@ -111,6 +113,17 @@ impl Device {
                 "a stream has the virtual device `{}`",
                 crate::flow_spec::shown(name)
             )));
+        }
+        // The end point and its virtual device.
+        if self.core.is_full(2) {
+            streams.retain(|_, stream| {
+                let is_abandoned = stream.end_point.is_abandoned();
+                if is_abandoned {
+                    stream.end_point.end();
+                    stream.virtual_device.activation.end();
+                }
+                !is_abandoned
+            });
         }
         let end_point = EndPoint::new(&self.core, side, &definitions, control.cloned(), self.definition.groups.clone());
         let object = end_point.serve()?;
@@ -247,6 +260,7 @@ impl MmDeviceServant for Device {
         let flow_device: FDev = self.core.timed_object(device).narrow().map_err(Refusal::from)?;
         let name = flow_device.get_property_value(FLOW_NAME).ok().and_then(|name| name.extract::<String>().ok());
         let name = name.ok_or_else(|| Refusal::Failed(format!("the flow device has no property `{FLOW_NAME}`")))?;
+        require_short(&name).map_err(|refusal| Refusal::Failed(refusal.reason()))?;
         let mut devices = self.flow_devices.lock();
         if devices.contains_key(&name) {
             return Err(

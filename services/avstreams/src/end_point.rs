@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Instant;
 
 use spandrel::net::sync::{Arc, Mutex, Weak};
 use spandrel::services::av_streams::{
@@ -49,6 +50,7 @@ pub(crate) struct EndPoint {
     properties: LocalPropertySet,
     pub(crate) activation: Activation,
     groups: Vec<FlowAddress>,
+    created: Instant,
     /// Watches the control until the end.
     watch: Mutex<Option<WatchGuard>>,
 }
@@ -96,6 +98,7 @@ impl EndPoint {
             properties: core.properties(),
             activation: Activation::default(),
             groups,
+            created: Instant::now(),
             watch: Mutex::default(),
         });
         end_point.publish_all();
@@ -405,6 +408,13 @@ impl EndPoint {
         self.groups.get(index).map(|group| FlowAddress { carrier, ..group.clone() })
     }
 
+    /// Whether nothing but its creator, whom nobody watches, keeps it.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.control.is_none()
+            && self.created.elapsed() >= self.core.limits.absence
+            && self.flows.lock().values().all(|slot| !slot.flow.is_connected())
+    }
+
     /// Whether the end point was destroyed.
     pub(crate) fn is_ended(&self) -> bool {
         self.activation.is_ended()
@@ -569,6 +579,9 @@ impl StreamEndPointServant for EndPoint {
         let removed = self.flows.lock().remove(name);
         let slot = removed.ok_or_else(|| Refusal::Failed("no flow end point has this name".to_owned()))?;
         slot.flow.close();
+        if let Some(object) = slot.object {
+            object.activation.end();
+        }
         self.publish_all();
         Ok(())
     }

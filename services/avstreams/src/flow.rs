@@ -84,7 +84,8 @@ impl FlowEnd {
             self.shared.abort();
             return Err(error);
         }
-        self.shared.state.lock().socket = sender.socket()?;
+        let socket = sender.socket().inspect_err(|_| self.shared.abort())?;
+        self.shared.state.lock().socket = socket;
         FlowShared::spawn(&self.shared, move |shared| {
             shared.die(&sender.run(shared, source.as_mut()));
             source.flow_ended(&shared.death(), &shared.counters.snapshot());

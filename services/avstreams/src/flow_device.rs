@@ -12,6 +12,7 @@ use spandrel_property::{LocalPropertySet, delegate_property_set};
 
 use crate::core::{Activation, Core, set_property};
 use crate::flow_end_point::{FLOW_NAME, FORMATS, FlowEndPointState};
+use crate::flow_rules::require_short;
 use crate::flow_spec::FlowProtocol;
 use crate::media::FlowDefinition;
 use crate::qos::negotiate_flow;
@@ -47,13 +48,25 @@ impl FlowDevice {
         if self.definition.medium.is_source() != is_source {
             return Err(Refusal::NotSupported);
         }
+        require_short(name)?;
         let is_met = negotiate_flow(qos, &self.definition)?;
         let mut ends = self.ends.lock();
+        // Those that were destroyed by their own operation, or with their connection.
+        ends.retain(|(_, end)| !end.activation.is_ended());
+        if self.core.is_full(1) {
+            ends.retain(|(_, end)| {
+                let is_abandoned = end.is_abandoned();
+                if is_abandoned {
+                    end.activation.end();
+                }
+                !is_abandoned
+            });
+        }
         if name.is_empty() {
             let is_free = |name: &String| ends.iter().all(|(other, _)| other != name);
             *name = (1..).map(|number| format!("{}{number}", self.definition.name)).find(is_free).unwrap_or_default();
         } else if ends.iter().any(|(other, _)| other == name) {
-            return Err(Refusal::Denied(format!("a flow end point has the name `{name}`")));
+            return Err(Refusal::Denied(format!("a flow end point has the name `{}`", crate::flow_spec::shown(name))));
         }
         let end = FlowEndPointState::standalone(&self.core, self.definition.clone());
         let object = end.serve()?;
@@ -303,10 +316,19 @@ impl FlowConnectionServant for Connection {
         let (Some(producer), Some(consumer)) = (producer, consumer) else { return Err(Refusal::EndMismatch.into()) };
         let core = self.activation.core()?;
         let (producer, consumer) = (&core.timed(producer), &core.timed(consumer));
-        if self.parties.lock().producer.is_some() {
-            return Err(Refusal::AlreadyConnected.into());
+        {
+            let parties = self.parties.lock();
+            if parties.producer.is_some() || parties.consumers.iter().any(|own| own.is_equivalent(consumer)) {
+                return Err(Refusal::AlreadyConnected.into());
+            }
+            // Consumers stay when their producer is dropped.
+            require_at_most(parties.consumers.len() + 1, core.limits.receivers, "consumers of a flow")?;
         }
-        let is_met = self.connect_ends(producer, consumer, qos)?;
+        let is_met = self.connect_ends(producer, consumer, qos).map_err(|refusal| match refusal {
+            // The operation has no exception for the quality of service.
+            Refusal::Qos(_) => Refusal::EndMismatch,
+            other => other,
+        })?;
         let mut parties = self.parties.lock();
         parties.producer = Some(producer.clone());
         parties.consumers.push(consumer.clone());
@@ -357,7 +379,11 @@ impl FlowConnectionServant for Connection {
             parties.producer.clone()
         };
         let Some(producer) = producer else { return Ok(false) };
-        let is_met = self.connect_ends(&producer, consumer, qos)?;
+        let is_met = match self.connect_ends(&producer, consumer, qos) {
+            // The operation has no exception for a consumer that does not match the producer.
+            Err(Refusal::FormatMismatch | Refusal::EndMismatch | Refusal::Qos(_)) => return Ok(false),
+            connected => connected?,
+        };
         self.parties.lock().consumers.push(consumer.clone());
         Ok(is_met)
     }

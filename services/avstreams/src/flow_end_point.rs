@@ -1,5 +1,7 @@
 //! Flow end points as objects: those of a stream's flows, and those that a flow device creates.
 
+use std::time::Instant;
+
 use spandrel::net::sync::{Arc, Mutex, Weak};
 use spandrel::services::av_streams::{
     FlowConnection, FlowConsumerServant, FlowConsumerSkeleton, FlowEndPoint, FlowEndPointServant, FlowProducerServant,
@@ -38,6 +40,7 @@ pub(crate) struct FlowEndPointState {
     owner: Mutex<Owner>,
     dialogue: Mutex<Dialogue>,
     properties: LocalPropertySet,
+    created: Instant,
     pub(crate) activation: Activation,
 }
 
@@ -88,6 +91,7 @@ impl FlowEndPointState {
             owner: Mutex::new(owner),
             dialogue: Mutex::default(),
             properties,
+            created: Instant::now(),
             activation: Activation::default(),
         })
     }
@@ -102,6 +106,15 @@ impl FlowEndPointState {
         let state: Arc<dyn std::any::Any + Send + Sync> = Arc::<Self>::clone(self);
         self.core.add_local(&object, Arc::downgrade(&state));
         Ok(object)
+    }
+
+    /// Whether it has neither a stream nor a connection for the time after which parties count as dead.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        let has_flow = match &*self.owner.lock() {
+            Owner::Object(flow) => flow.is_connected(),
+            Owner::Stream(_) => true,
+        };
+        !has_flow && self.created.elapsed() >= self.core.limits.absence
     }
 
     pub(crate) fn name(&self) -> String {

@@ -9,7 +9,7 @@ use spandrel_property::LocalPropertySet;
 
 use crate::core::set_property;
 use crate::flow::FlowEnd;
-use crate::flow_spec::{FlowAddress, FlowProtocol};
+use crate::flow_spec::{FlowAddress, FlowProtocol, MAX_NAME};
 use crate::refusal::Refusal;
 use crate::sfp::FrameFields;
 
@@ -21,6 +21,14 @@ pub(crate) fn require_consent(flow: &FlowEnd, address: &FlowAddress, caller: Opt
     }
     let name = &flow.definition().name;
     Err(Refusal::Failed(format!("the receiver of the flow `{name}` shows no token, and is not the party that calls")))
+}
+
+/// Requires that the name that a client gives an object is short enough to be remembered.
+pub(crate) fn require_short(name: &str) -> Result<(), Refusal> {
+    if name.len() <= MAX_NAME {
+        return Ok(());
+    }
+    Err(Refusal::Denied(format!("the name of an object has at most {MAX_NAME} octets, not {}", name.len())))
 }
 
 /// The address of the party that calls.

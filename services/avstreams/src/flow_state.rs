@@ -64,6 +64,16 @@ pub(crate) enum Command {
     End,
 }
 
+/// The thread of a flow, which ends with it also if the medium panics.
+struct FlowThread(Arc<FlowShared>);
+
+impl Drop for FlowThread {
+    fn drop(&mut self) {
+        self.0.die("the medium of the flow has failed");
+        self.0.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl FlowShared {
     pub(crate) fn new(
         definition: FlowDefinition,
@@ -108,16 +118,10 @@ impl FlowShared {
     }
 
     pub(crate) fn spawn(this: &Arc<Self>, body: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
-        let shared = Arc::clone(this);
-        let run = move || {
-            body(&shared);
-            shared.active.fetch_sub(1, Ordering::Relaxed);
-        };
-        let spawned = std::thread::Builder::new().name("spandrel-flow".to_owned()).spawn(run);
-        if spawned.is_err() {
-            this.abort();
-        }
-        spawned.map(drop)
+        let thread = FlowThread(Arc::clone(this));
+        let run = move || body(&thread.0);
+        // Without a thread, the end of its closure ends the flow.
+        std::thread::Builder::new().name("spandrel-flow".to_owned()).spawn(run).map(drop)
     }
 
     /// Ends the flow. The first reason holds.

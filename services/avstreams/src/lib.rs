@@ -22,6 +22,8 @@
 //! - Parameters of the quality of service are numbers with ranges ([`QosRange`]). A greater value is reduced to the greatest
 //!   one, and the operation returns false; a lesser one raises QoSRequestFailed.
 //! - A multipoint stream sends to the groups of its device, or else to each receiver by itself (`connect_leaf`).
+//! - `FlowConnection::connect` raises FEPMismatch for a quality of service that cannot be granted, for which it has no exception;
+//!   `add_consumer` returns false for a consumer that does not match.
 //! - `set_key` raises NO_PERMISSION: flows are opened by tokens.
 #![forbid(unsafe_code)]
 

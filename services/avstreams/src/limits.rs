@@ -5,7 +5,8 @@ use std::time::Duration;
 /// The most that a service holds, and the times within which peers must act.
 #[derive(Clone, Copy, Debug)]
 pub struct AvLimits {
-    /// The streams' end points, controls and flow end points at a time (default 1,024). More is IMP_LIMIT.
+    /// The streams' end points, controls and flow end points at a time (default 1,024). End points that have neither a control
+    /// nor a connection for [`absence`](Self::absence) make room for others of their device. More is IMP_LIMIT.
     pub objects: usize,
     /// The flows with a connection at a time, each with a thread (default 512).
     pub flows: usize,

@@ -495,7 +495,11 @@ impl DatagramReceiver {
                         rtp.control_peer = Some(from);
                         rtp.last_report = Some((time, Instant::now()));
                     }
-                    ControlEvent::Bye { reason } if rtp.control_peer.is_none_or(|peer| peer == from) => {
+                    // Other members leave a group as well.
+                    ControlEvent::Bye { sources, reason }
+                        if rtp.control_peer.is_none_or(|peer| peer == from)
+                            && rtp.source.map_or(!self.is_group, |own| sources.contains(&own)) =>
+                    {
                         return Ok(Some(format!("the sender has left: {reason}")));
                     }
                     ControlEvent::SenderReport { .. } => add(&shared.counters.refused, 1),

@@ -138,8 +138,8 @@ pub(crate) enum ControlEvent {
     SenderReport { source: u32, time: u32 },
     /// The packets that a receiver lost of this source.
     Reception { source: u32, lost: u32, jitter: u32 },
-    /// A party leaves the session.
-    Bye { reason: String },
+    /// Sources leave the session; the reason has no control characters.
+    Bye { sources: Vec<u32>, reason: String },
 }
 
 /// The events in a datagram; `None` if it is none of RTCP.
@@ -159,8 +159,9 @@ pub(crate) fn parse_control(datagram: &[u8]) -> Option<Vec<ControlEvent>> {
             }
             Packet::Rr(report) => events.extend(report.report_blocks().map(block)),
             Packet::Bye(bye) => {
-                let reason = bye.reason().map(|reason| String::from_utf8_lossy(reason).into_owned());
-                events.push(ControlEvent::Bye { reason: reason.unwrap_or_default() });
+                let reason = String::from_utf8_lossy(bye.reason().unwrap_or_default());
+                let reason = reason.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+                events.push(ControlEvent::Bye { sources: bye.ssrcs().collect(), reason });
             }
             _ => {}
         }

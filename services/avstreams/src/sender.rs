@@ -283,7 +283,7 @@ impl Sender {
 
     /// Waits until the receiver takes a further frame.
     fn wait_for_credit(&mut self, shared: &FlowShared) -> io::Result<()> {
-        let begin = Instant::now();
+        let mut begin = Instant::now();
         loop {
             self.read_control(shared)?;
             match &mut self.framing {
@@ -294,8 +294,15 @@ impl Sender {
                 }
                 _ => return Ok(()),
             }
-            if shared.command() == Command::End {
-                return Ok(());
+            match shared.command() {
+                Command::End => return Ok(()),
+                // The receiver of a flow that is stopped need not grant any.
+                Command::Pause => {
+                    begin = Instant::now();
+                    shared.wait_until(begin + TICK, Command::Pause);
+                    continue;
+                }
+                Command::Run => {}
             }
             if begin.elapsed() > shared.limits.idle {
                 let message = format!("the receiver has granted no credit for {:?}", shared.limits.idle);
@@ -335,7 +342,7 @@ impl Sender {
                                 store(&counters.jitter_micros, micros);
                             }
                             // One of several receivers that leaves does not end the flow.
-                            ControlEvent::Bye { reason } if targets.len() < 2 => {
+                            ControlEvent::Bye { reason, .. } if is_single(&targets) => {
                                 return Err(io::Error::other(format!("the receiver has left: {reason}")));
                             }
                             _ => {}
@@ -471,6 +478,11 @@ fn write_within(stream: &dyn Transfer, mut message: &[u8], shared: &FlowShared) 
         }
     }
     Ok(())
+}
+
+/// Whether one receiver alone gets the flow, and no group.
+fn is_single(targets: &[Target]) -> bool {
+    targets.len() < 2 && targets.iter().all(|target| !target.data.ip().is_multicast())
 }
 
 fn is_gone(error: &io::Error) -> bool {

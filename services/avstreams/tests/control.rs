@@ -297,6 +297,52 @@ fn a_device_binds_itself_and_the_control_knows_the_parties() {
     control.unbind().unwrap();
 }
 
+/// Requests at the same time neither replace the parties of each other nor leave end points.
+#[test]
+fn one_of_several_requests_binds_a_stream() {
+    let (client, party) = (Client::new(), Party::new());
+    let (_, sending) = party.device(&client, &[source("video", 1, 10)]);
+    let (_, receiving) = party.device(&client, &[sink("video").0]);
+    let before = party.streams().counts();
+    for _ in 0..10 {
+        let control = client.control(&party);
+        let bind = || control.bind_devs(Some(&sending), Some(&receiving), &mut Vec::new(), &[]);
+        let bound = std::thread::scope(|scope| {
+            let requests = [0; 4].map(|_| scope.spawn(bind));
+            requests.into_iter().filter_map(|request| request.join().unwrap().ok()).count()
+        });
+        assert_eq!(bound, 1);
+        control.destroy(&[]).unwrap();
+        for device in [&sending, &receiving] {
+            device.create_a(None, &mut Vec::new(), &mut String::new(), &names(&["none"])).unwrap_err();
+        }
+        eventually("neither an object nor a flow is left", || party.streams().counts() == before);
+    }
+}
+
+/// A stream whose parties have left takes others, with the configuration of these alone.
+#[test]
+fn a_stream_is_bound_again_after_its_parties_have_left() {
+    let (client, party) = (Client::new(), Party::new());
+    let (_, sending) = party.device(&client, &[source("video", 1, 10)]);
+    let (_, receiving) = party.device(&client, &[sink("video").0]);
+    let control = client.control(&party);
+    let before = party.streams().counts().0;
+    for _ in 0..3 {
+        assert!(control.bind_devs(Some(&sending), None, &mut Vec::new(), &[]).unwrap());
+        assert!(control.bind_devs(None, Some(&receiving), &mut Vec::new(), &[]).unwrap());
+        control.unbind_dev(Some(&receiving), &[]).unwrap();
+        control.unbind_dev(Some(&sending), &[]).unwrap();
+        for device in [&sending, &receiving] {
+            device.create_a(None, &mut Vec::new(), &mut String::new(), &names(&["none"])).unwrap_err();
+        }
+        // The configuration is there until the next stream.
+        assert_eq!(party.streams().counts().0, before + 1);
+    }
+    assert!(control.bind_devs(Some(&sending), Some(&receiving), &mut Vec::new(), &[]).unwrap());
+    control.destroy(&[]).unwrap();
+}
+
 #[test]
 fn a_multipoint_stream_takes_receivers_and_loses_them() {
     let (client, sender) = (Client::new(), Party::new());

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-use spandrel::services::av_streams::{MediaControl, MmDevice, PositionKey, PositionOrigin};
+use spandrel::services::av_streams::{MediaControl, MmDevice, Position, PositionKey, PositionOrigin, media_control};
 use spandrel_test_support::certificates::Authority;
-use spandrel_test_support::{ChildProcess, check_output_errors, free_port, wait_until};
+use spandrel_test_support::{ChildProcess, check_output_errors, free_port, raises, wait_until};
 
 use crate::support::PATIENCE;
 
@@ -198,6 +198,32 @@ fn a_medium_goes_to_positions_pauses_and_goes_on() {
     numbers.dedup();
     let expected: Vec<u64> = (990..1_000).collect();
     assert!(numbers == expected || numbers == [&[0], &expected[..]].concat(), "{numbers:?}");
+}
+
+#[test]
+fn a_medium_raises_the_exceptions_of_positions_that_it_does_not_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let film = folder.path().join("film").display().to_string();
+    std::fs::write(&film, [0; 80]).unwrap();
+    let sender = Process::start(
+        folder.path(),
+        &["--source", &format!("video={film}"), "--frame-octets", "8", "--frame-rate", "25"],
+    );
+    let url = sender.ready("MMDevice").replace("/MMDevice", "/MediaControl");
+    let orb = spandrel::Orb::builder().build().unwrap();
+    let medium: MediaControl = orb.string_to_object(&url).unwrap().narrow().unwrap();
+    let relative = medium.get_media_position(PositionOrigin::RelativePosition, PositionKey::SampleCount);
+    raises!(media_control::GetMediaPositionError::PostionKeyNotSupported, relative);
+    let (origin, key) = (PositionOrigin::AbsolutePosition, PositionKey::SampleCount);
+    let beyond = Position { origin, key, value: 10 };
+    raises!(media_control::SetMediaPositionError::InvalidPosition, medium.set_media_position(&beyond));
+    raises!(media_control::StartError::InvalidPosition, medium.start(&beyond));
+    raises!(media_control::PauseError::InvalidPosition, medium.pause(&beyond));
+    raises!(media_control::ResumeError::InvalidPosition, medium.resume(&beyond));
+    raises!(media_control::StopError::InvalidPosition, medium.stop(&beyond));
+    medium.stop(&Position { origin, key, value: 9 }).unwrap();
+    assert_eq!(medium.get_media_position(origin, key).unwrap().value, 9);
+    orb.shutdown().unwrap();
 }
 
 #[test]

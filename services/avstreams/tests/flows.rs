@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use spandrel::services::av_streams::{FlowState, SfpStatus};
 use spandrel::types::Any;
-use spandrel_avstreams::{Carrier, DSCP, FlowDefinition, QosRange};
+use spandrel_avstreams::{Carrier, DSCP, FlowDefinition, Frame, Medium, QosRange};
 use spandrel_test_support::certificates::Authority;
 
 use crate::support::{Client, PATIENCE, Party, eventually, frame, qos, sink, source};
@@ -116,6 +116,21 @@ fn a_setting_of_sfp_chooses_the_fields_of_frames() {
     }
     let wrong = control.set_fp_status(&[], "SFP:2.0", &settings).unwrap_err();
     assert!(wrong.to_string().contains("FPError"), "{wrong}");
+}
+
+#[test]
+fn a_medium_that_panics_ends_its_flow_with_a_reason() {
+    let (client, party) = (Client::new(), Party::new());
+    let medium = Medium::source(|| || -> Option<Frame> { panic!("the medium of a test fails") });
+    let (own, sending) = party.device(&client, &[FlowDefinition::new("video", medium)]);
+    let (_, receiving) = party.device(&client, &[sink("video").0]);
+    let control = client.control(&party);
+    assert!(control.bind_devs(Some(&sending), Some(&receiving), &mut Vec::new(), &[]).unwrap());
+    control.start(&[]).unwrap();
+    let failed = Some("the medium of the flow has failed".to_owned());
+    eventually("the flow has ended", || party.streams().ends(&own, "video")[0] == failed);
+    control.destroy(&[]).unwrap();
+    eventually("no flow is left", || party.streams().counts().1 == 0);
 }
 
 #[test]

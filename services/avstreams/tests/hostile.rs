@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use spandrel::services::av_streams::{StreamEndPoint, StreamEndPointB, stream_end_point};
+use spandrel::services::av_streams::{FDev, QoS, StreamEndPoint, StreamEndPointB, stream_end_point};
 use spandrel_avstreams::{AvLimits, Carrier, FlowAddress, FlowDefinition, FlowEntry, FlowStatistics};
 
 use crate::support::{Client, PATIENCE, Party, eventually, sink, source};
@@ -180,6 +180,35 @@ fn packets_of_another_source_or_far_away_are_refused_and_disorder_is_mended() {
     assert_eq!(counts.late + counts.duplicates, 1, "{counts:?}");
 }
 
+/// A compound packet of RTCP by which a source leaves, with this reason.
+fn bye(source: u32, reason: &[u8]) -> Vec<u8> {
+    let report = [&[0x80, 201, 0, 1][..], &source.to_be_bytes()].concat();
+    let mut farewell = [&[0x81, 203, 0, 0][..], &source.to_be_bytes(), &[reason.len() as u8], reason].concat();
+    farewell.resize(farewell.len().next_multiple_of(4), 0);
+    farewell[3] = (farewell.len() / 4 - 1) as u8;
+    [report, farewell].concat()
+}
+
+#[test]
+fn the_farewell_of_another_source_does_not_end_a_flow() {
+    let victim = Victim::new(AvLimits::default(), |flow| flow);
+    let address = listening(&victim.end_point, r"video\in\\RTP\RTP/UDP");
+    let sender = udp();
+    show(&sender, &address);
+    sender.send_to(&rtp(1, 7, b"a"), address.data).unwrap();
+    assert_eq!(victim.frames.recv_timeout(PATIENCE).unwrap().data, b"a");
+    sender.send_to(&bye(8, b"no"), address.control()).unwrap();
+    let begin = std::time::Instant::now();
+    eventually("the time passes in which a farewell ends a flow", || {
+        assert_eq!(victim.end(), None);
+        begin.elapsed() > Duration::from_millis(500)
+    });
+    // Its own source ends it. The reason may go to a terminal.
+    sender.send_to(&bye(7, b"later\x1b[2J"), address.control()).unwrap();
+    eventually("the flow ends", || victim.end().is_some());
+    assert_eq!(victim.end().unwrap(), "the sender has left: later?[2J");
+}
+
 #[test]
 fn a_frame_beyond_the_limit_ends_or_is_dropped() {
     let limits = AvLimits { frame: 10_000, ..AvLimits::default() };
@@ -297,6 +326,35 @@ fn a_receiver_that_grants_no_credit_or_is_gone_ends_the_flow() {
     assert!(reason.contains("the receiver is gone"), "{reason}");
 }
 
+/// The time for credit is that of a flow that is started.
+#[test]
+fn a_flow_that_is_stopped_needs_no_credit() {
+    let receiver = udp();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+    let spec = format!(r"video\out\\SFP:1.0:credit=1\UDP={}", receiver.local_addr().unwrap());
+    let answering = std::thread::spawn(move || {
+        let (_, from) = receiver.recv_from(&mut [0; 2_048]).unwrap();
+        receiver.send_to(b"=STR\0", from).unwrap();
+        (receiver, from)
+    });
+    let (_client, party, own, answer) = sending_to(quick(), |flow| flow, &spec);
+    let (receiver, from) = answering.join().unwrap();
+    let frames = || party.streams().statistics(&own, "video")[0].frames;
+    let end_point = answer.unwrap();
+    end_point.start(&[]).unwrap();
+    eventually("the frame for which there is credit", || frames() == 1);
+    end_point.stop(&[]).unwrap();
+    let goes_on = || party.streams().ends(&own, "video")[0].is_none();
+    let begin = std::time::Instant::now();
+    eventually("twice the time for credit passes", || {
+        assert!(goes_on(), "{:?}", party.streams().ends(&own, "video"));
+        begin.elapsed() > 2 * quick().idle
+    });
+    end_point.start(&[]).unwrap();
+    receiver.send_to(b"=CRE\0\0\0\x01", from).unwrap();
+    eventually("the next frame", || frames() == 2);
+}
+
 #[test]
 fn nothing_is_sent_to_an_address_that_has_not_agreed() {
     // Another machine's address without a token: no flow goes there.
@@ -320,6 +378,55 @@ fn nothing_is_sent_to_an_address_that_has_not_agreed() {
     }
     assert!((1..=50).contains(&datagrams), "{datagrams}");
     assert_eq!(party.streams().statistics(&own, "video")[0].packets, 0);
+}
+
+/// The datagrams that came to ports of this machine at which nothing listens.
+#[cfg(target_os = "linux")]
+fn unreceived_datagrams() -> u64 {
+    let counts = std::fs::read_to_string("/proc/net/snmp").unwrap();
+    let mut lines = counts.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let column = lines.next().unwrap().split(' ').position(|name| name == "NoPorts").unwrap();
+    lines.next().unwrap().split(' ').nth(column).unwrap().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_receiver_that_is_not_there_is_not_flooded() {
+    let address = udp().local_addr().unwrap();
+    let spec = format!(r"video\out\\\UDP={address};token={}", "0".repeat(64));
+    let before = unreceived_datagrams();
+    let (_client, _party, _own, answer) = sending_to(quick(), |flow| flow, &spec);
+    let Err(stream_end_point::RequestConnectionError::StreamOpDenied(denied)) = answer else { panic!("{answer:?}") };
+    assert!(denied.reason.contains("did not answer within 700ms"), "{}", denied.reason);
+    // One in 20 ms, and those of other tests.
+    let datagrams = unreceived_datagrams() - before;
+    assert!(datagrams < 3_000, "{datagrams}");
+}
+
+/// A client that creates end points and uses none keeps others from none.
+#[test]
+fn end_points_without_control_and_connection_make_room_for_others() {
+    let limits = AvLimits { objects: 5, absence: Duration::ZERO, ..AvLimits::default() };
+    let (client, party) = (Client::new(), Party::with(limits));
+    let (_, device) = party.device(&client, &[sink("video").0]);
+    let create = || device.create_b(None, &mut Vec::new(), &mut String::new(), &[]).unwrap().0.unwrap();
+    let connected = create();
+    listening(&connected, r"video\in\\\TCP");
+    let first = create();
+    let second = create();
+    assert_eq!(party.streams().counts().0, 5);
+    assert!(first.start(&[]).is_err());
+    second.start(&[]).unwrap();
+    connected.start(&[]).expect("it has a connection");
+
+    let limits = AvLimits { objects: 3, ..limits };
+    let party = Party::with(limits);
+    let device = party.streams().add_flow_device(source("video", 1, 10)).unwrap();
+    let device: FDev = client.at(&device).narrow().unwrap();
+    let create = || device.create_producer(None, &mut QoS::default(), &mut String::new()).unwrap().0.unwrap();
+    let producers = [(); 4].map(|()| create());
+    assert!(producers[..2].iter().all(|producer| producer.start().is_err()));
+    producers[3].start().unwrap();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod control;
 #[cfg(unix)] // processes are ended by signals
 mod deaths;
+mod exceptions;
 #[cfg(unix)]
 mod executable;
 mod flow_specs;
@@ -12,6 +13,7 @@ mod hostile;
 #[cfg(target_os = "linux")] // the octets that a connection holds
 mod interruptions;
 mod losses;
+mod sentences;
 mod single_flows;
 mod support;
 mod tls;

@@ -120,6 +120,49 @@ fn the_consumers_of_a_flow_are_bounded() {
     assert!(error.to_string().contains("IMP_LIMIT"), "{error}");
 }
 
+/// Also those that stay when their producer leaves.
+#[test]
+fn the_consumers_of_a_connection_are_bounded_over_all_its_producers() {
+    let (client, party) = (Client::new(), Party::with(AvLimits { receivers: 1, ..AvLimits::default() }));
+    let (sending, receiving) =
+        (flow_device(&client, &party, source("video", 1, 10)), flow_device(&client, &party, sink("video").0));
+    let connection: FlowConnection = client.at(&party.streams().new_flow_connection().unwrap()).narrow().unwrap();
+    let connect = || {
+        let (producer, _) = sending.create_producer(None, &mut QoS::default(), &mut String::new()).unwrap();
+        let (consumer, _) = receiving.create_consumer(None, &mut QoS::default(), &mut String::new()).unwrap();
+        let outcome = connection.connect(producer.as_ref(), consumer.as_ref(), &mut QoS::default());
+        outcome.map(|_| producer.unwrap())
+    };
+    let producer = connect().unwrap();
+    assert!(connection.drop(Some(&producer)).unwrap());
+    let error = connect().unwrap_err();
+    assert!(error.to_string().contains("IMP_LIMIT"), "{error}");
+}
+
+/// A flow device forgets its flow end points, and an end point those that were removed: nothing grows with their number.
+#[test]
+fn flow_end_points_that_have_ended_are_forgotten() {
+    let (client, party) = (Client::new(), Party::new());
+    let device = flow_device(&client, &party, source("audio", 1, 10));
+    for _ in 0..3 {
+        let mut name = "one".to_owned();
+        let (producer, _) = device.create_producer(None, &mut QoS::default(), &mut name).unwrap();
+        producer.unwrap().destroy().unwrap();
+    }
+    let (_, device): (_, MmDevice) = party.device(&client, &[source("video", 1, 10)]);
+    let before = party.streams().counts();
+    for _ in 0..3 {
+        let mut name = String::new();
+        let (end_point, ..) = device.create_a(None, &mut Vec::new(), &mut name, &[]).unwrap();
+        let end_point = end_point.unwrap();
+        let fep: FlowEndPoint = end_point.get_fep("video").unwrap().unwrap().narrow().unwrap();
+        end_point.remove_fep("video").unwrap();
+        assert!(fep.lock().is_err(), "it has ended with its flow");
+        device.destroy(Some(&end_point), &name).unwrap();
+        assert_eq!(party.streams().counts(), before);
+    }
+}
+
 #[test]
 fn a_stream_goes_to_a_multicast_group() {
     let (client, sender) = (Client::new(), Party::new());
@@ -137,17 +180,27 @@ fn a_stream_goes_to_a_multicast_group() {
     if let Err(error) = control.bind_devs(Some(&sending), None, &mut Vec::new(), &spec) {
         panic!("{error}");
     }
-    let mut frames = Vec::new();
+    let (mut frames, mut devices) = (Vec::new(), Vec::new());
     for receiver in &receivers {
         let (flow, received) = sink("video");
         let flow = FlowDefinition { multicast_interface: by_loopback, ..flow };
         let (_, device) = receiver.device(&client, &[flow]);
         assert!(control.bind_devs(None, Some(&device), &mut Vec::new(), &[]).unwrap());
         frames.push(received);
+        devices.push(device);
     }
     control.start(&[]).unwrap();
     for received in &frames {
         assert_eq!(received.recv_timeout(PATIENCE).unwrap().data.len(), 500);
     }
+    // The farewell of one receiver does not end the flow of the other.
+    control.unbind_dev(Some(&devices[0]), &[]).unwrap();
+    eventually("the receiver's flow ends", || receivers[0].streams().counts().1 == 0);
+    let begin = std::time::Instant::now();
+    eventually("the other one receives on", || {
+        frames[1].recv_timeout(PATIENCE).unwrap();
+        begin.elapsed() > std::time::Duration::from_millis(500)
+    });
+    assert!(sender.streams().ends(&own, "video").iter().all(Option::is_none));
     control.destroy(&[]).unwrap();
 }

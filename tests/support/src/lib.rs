@@ -1,5 +1,6 @@
 //! Helpers for the tests of several crates: bounded waiting, interrupted system calls, child processes and their output, ports, futures
-//! without an executor, certificates, a disk that fails on command, programs of omniORB, an HTTP client, a browser.
+//! without an executor, certificates, a disk that fails on command, programs of omniORB, an HTTP client, a browser, tables of
+//! the sentences of specifications.
 //!
 //! This crate depends on no other crate of the workspace, so that the tests of every crate can use it.
 //! `spandrel-orb-tests` has the helpers of the ORB's tests.
@@ -20,6 +21,7 @@ mod omniorb;
 mod output;
 mod port;
 mod process;
+mod sentences;
 #[cfg(target_os = "linux")]
 pub mod threads;
 mod waiting;
@@ -33,6 +35,7 @@ pub use omniorb::omniorb_peer;
 pub use output::check_output_errors;
 pub use port::free_port;
 pub use process::{alone, run_modules_with, this_program};
+pub use sentences::check_sentences;
 pub use waiting::{TEST_TIMEOUT, eventually, holds_within, in_background, wait_until, within_time};
 
 /// Test data of `len` octets without short repetitions.
