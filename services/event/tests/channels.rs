@@ -15,6 +15,7 @@ use spandrel::services::cos_event_comm::{
     PullConsumerServant, PullConsumerSkeleton, PullSupplierServant, PullSupplierSkeleton, PushSupplierServant,
     PushSupplierSkeleton,
 };
+use spandrel::services::event_monitoring::monitor::ConsumersError;
 use spandrel::types::Any;
 use spandrel::{Endpoint, Orb, Poa, SystemException, SystemExceptionKind};
 use spandrel_event::{EventOptions, EventService, PeerOptions};
@@ -24,18 +25,23 @@ use crate::support::{Served, consumers, long, supplier, suppliers};
 
 /// A pull supplier, and a peer that counts the notices of its disconnection.
 #[derive(Debug, Default)]
-struct Peer {
+pub(crate) struct Peer {
     events: Mutex<VecDeque<i32>>,
     disconnections: AtomicUsize,
 }
 
 impl Peer {
+    /// A pull supplier with these events.
+    pub(crate) fn with<const N: usize>(events: [i32; N]) -> Self {
+        Self { events: Mutex::new(events.into()), ..Self::default() }
+    }
+
     fn disconnect(&self) -> Result<(), SystemException> {
         self.disconnections.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 
-    fn wait_for_disconnection(&self) {
+    pub(crate) fn wait_for_disconnection(&self) {
         wait_until("a disconnection", || self.disconnections.load(Ordering::SeqCst) == 1);
     }
 }
@@ -85,7 +91,7 @@ fn all_four_models_mix_on_one_channel() {
     for consumer in &pushed {
         consumer.wait_for(&[1]);
     }
-    let peer = Arc::new(Peer { events: Mutex::new([2, 3].into()), ..Peer::default() });
+    let peer = Arc::new(Peer::with([2, 3]));
     let root = Poa::root(&served.client).unwrap();
     let object = root.activate(PullSupplierSkeleton::new(Arc::clone(&peer))).unwrap();
     let proxy = suppliers(&channel).obtain_pull_consumer().unwrap().unwrap();
@@ -255,6 +261,17 @@ fn destroy_ends_all_connections() {
     });
     // The name is free.
     assert_eq!(served.connected(&served.channel("destroyed")).numbers.lock().unwrap().len(), 0);
+}
+
+#[test]
+fn the_consumers_of_an_unknown_channel_raise_unknown_channel() {
+    let served = Served::transient();
+    let channel = served.channel("present");
+    let monitor = served.monitor();
+    assert!(monitor.consumers("present", 10).unwrap().is_empty());
+    assert!(matches!(monitor.consumers("absent", 10), Err(ConsumersError::UnknownChannel(_))));
+    channel.destroy().unwrap();
+    assert!(matches!(monitor.consumers("present", 10), Err(ConsumersError::UnknownChannel(_))));
 }
 
 /// With the option, the supplier is called by `pull`.

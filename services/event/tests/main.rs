@@ -3,7 +3,9 @@
 mod channels;
 mod executable;
 mod factory;
+mod foreign;
 mod omni_events;
+mod sentences;
 mod slow;
 mod support;
 mod typed;

@@ -1,6 +1,7 @@
 //! Tests of the notification service, in one program.
 
 mod channels;
+mod exceptions;
 mod executable;
 mod filters;
 mod foreign;
@@ -10,5 +11,6 @@ mod omni_orb;
 mod orders;
 mod persistence;
 mod qualities;
+mod sentences;
 mod support;
 mod typed;

@@ -19,16 +19,18 @@ use spandrel::services::cos_typed_notify_channel_admin::typed_consumer_admin::{
 };
 use spandrel::services::cos_typed_notify_channel_admin::{
     AlreadyConnectedOrTypeErrorError, TypedConsumerAdmin, TypedEventChannel, TypedEventChannelFactory,
-    TypedProxyPushConsumer, TypedProxyPushSupplier, TypedSupplierAdmin,
+    TypedProxyPushConsumer, TypedProxyPushSupplier, TypedSupplierAdmin, typed_consumer_admin, typed_event_channel,
+    typed_event_channel_factory, typed_proxy_pull_consumer, typed_proxy_pull_supplier, typed_proxy_push_consumer,
+    typed_proxy_push_supplier, typed_supplier_admin,
 };
 use spandrel::services::repository::fill;
 use spandrel::types::{Any, Interface as _, TypeCode};
 use spandrel::{CompletionStatus, Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
 use spandrel_notification::{NotificationOptions, NotificationService};
 use spandrel_repository::{InterfaceRepository, RepositoryOptions};
-use spandrel_test_support::wait_until;
+use spandrel_test_support::{raises, wait_until};
 
-use crate::support::{Served, event_type, patient, pulling, supplier};
+use crate::support::{Served, event_type, number, patient, pulling, supplier};
 
 const IDL: &str = "
 module Plant {
@@ -396,4 +398,84 @@ fn typed_channels_have_a_factory_and_administrators_and_refuse_other_interfaces(
     plant.channel.destroy().unwrap();
     assert!(factory.get_all_typed_channels().unwrap().is_empty());
     assert!(plant.channel.as_object().non_existent().unwrap_or(true));
+}
+
+#[test]
+fn typed_proxies_raise_the_exceptions_of_the_connection() {
+    let plant = Plant::start();
+    let (pushes, _) = plant.alarms();
+    let again = pushes.connect_typed_push_supplier(None);
+    raises!(typed_proxy_push_consumer::ConnectTypedPushSupplierError::AlreadyConnected, again);
+    let (pulled, _) = plant.consumers().obtain_typed_notification_pull_supplier(PULL_ALARMS).unwrap();
+    let pulled = pulled.unwrap();
+    pulled.connect_typed_pull_consumer(None).unwrap();
+    let again = pulled.connect_typed_pull_consumer(None);
+    raises!(typed_proxy_pull_supplier::ConnectTypedPullConsumerError::AlreadyConnected, again);
+    macro_rules! check {
+        ($errors:ident, $connect_error:ident, $proxy:expr, $connect:ident, $peer:expr, $wrong:expr) => {{
+            let (proxy, peer) = ($proxy, $peer);
+            raises!($errors::SuspendConnectionError::NotConnected, proxy.suspend_connection());
+            raises!($errors::ResumeConnectionError::NotConnected, proxy.resume_connection());
+            raises!($errors::$connect_error::TypeError, proxy.$connect(Some(&$wrong)));
+            proxy.$connect(Some(&peer)).unwrap();
+            raises!($errors::$connect_error::AlreadyConnected, proxy.$connect(Some(&peer)));
+            raises!($errors::ResumeConnectionError::ConnectionAlreadyActive, proxy.resume_connection());
+            proxy.suspend_connection().unwrap();
+            raises!($errors::SuspendConnectionError::ConnectionAlreadyInactive, proxy.suspend_connection());
+        }};
+    }
+    let ((consumer, _), (other, _)) = (plant.consumer("Plant::Alarms"), plant.consumer("Plant::Events"));
+    let (proxy, _) = plant.consumers().obtain_typed_notification_push_supplier(ALARMS).unwrap();
+    check!(
+        typed_proxy_push_supplier,
+        ConnectTypedPushConsumerError,
+        proxy.unwrap(),
+        connect_typed_push_consumer,
+        consumer,
+        other
+    );
+    let wrong: TypedPullSupplier = other.as_object().unchecked_narrow();
+    let (proxy, _) = plant.suppliers().obtain_typed_notification_pull_consumer(PULL_ALARMS).unwrap();
+    check!(
+        typed_proxy_pull_consumer,
+        ConnectTypedPullSupplierError,
+        proxy.unwrap(),
+        connect_typed_pull_supplier,
+        plant.supplier(&[]),
+        wrong
+    );
+}
+
+#[test]
+fn typed_administrators_raise_the_exceptions_of_interfaces_ids_and_limits() {
+    let plant = Plant::start();
+    let (consumers, suppliers) = (plant.consumers(), plant.suppliers());
+    let refused = consumers.obtain_typed_notification_pull_supplier(ALARMS);
+    raises!(typed_consumer_admin::ObtainTypedNotificationPullSupplierError::InterfaceNotSupported, refused);
+    let refused = consumers.obtain_typed_notification_push_supplier(PULL_ALARMS);
+    raises!(typed_consumer_admin::ObtainTypedNotificationPushSupplierError::NoSuchImplementation, refused);
+    let refused = suppliers.obtain_typed_notification_push_consumer(PULL_ALARMS);
+    raises!(typed_supplier_admin::ObtainTypedNotificationPushConsumerError::InterfaceNotSupported, refused);
+    let refused = suppliers.obtain_typed_notification_pull_consumer(ALARMS);
+    raises!(typed_supplier_admin::ObtainTypedNotificationPullConsumerError::NoSuchImplementation, refused);
+    let _connected = (plant.connected("Plant::Alarms"), plant.alarms());
+    plant.channel.set_admin(&[number("MaxConsumers", 1), number("MaxSuppliers", 1)]).unwrap();
+    let refused = consumers.obtain_typed_notification_pull_supplier(PULL_ALARMS);
+    raises!(typed_consumer_admin::ObtainTypedNotificationPullSupplierError::AdminLimitExceeded, refused);
+    let refused = consumers.obtain_typed_notification_push_supplier(ALARMS);
+    raises!(typed_consumer_admin::ObtainTypedNotificationPushSupplierError::AdminLimitExceeded, refused);
+    let refused = suppliers.obtain_typed_notification_push_consumer(ALARMS);
+    raises!(typed_supplier_admin::ObtainTypedNotificationPushConsumerError::AdminLimitExceeded, refused);
+    let refused = suppliers.obtain_typed_notification_pull_consumer(PULL_ALARMS);
+    raises!(typed_supplier_admin::ObtainTypedNotificationPullConsumerError::AdminLimitExceeded, refused);
+    raises!(typed_event_channel::GetConsumeradminError::AdminNotFound, plant.channel.get_consumeradmin(77));
+    raises!(typed_event_channel::GetSupplieradminError::AdminNotFound, plant.channel.get_supplieradmin(77));
+    let factory = typed_factory(&plant.served);
+    let unknown = [number("Colour", 1)];
+    let created = factory.create_typed_channel(&unknown, &[]);
+    raises!(typed_event_channel_factory::CreateTypedChannelError::UnsupportedQoS, created);
+    let created = factory.create_typed_channel(&[], &unknown);
+    raises!(typed_event_channel_factory::CreateTypedChannelError::UnsupportedAdmin, created);
+    let absent = factory.get_typed_event_channel(77);
+    raises!(typed_event_channel_factory::GetTypedEventChannelError::ChannelNotFound, absent);
 }
