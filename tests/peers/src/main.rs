@@ -80,13 +80,12 @@ enum Command {
     },
     /// Record the golden GIOP messages of orb/giop/tests again
     Golden,
-    /// Run the naming service against the clients of JacORB and GlassFish's ORB, the interface repository, the trading and
-    /// the property service against JacORB's, some also against omniORB's, and our stubs against JacORB's naming service;
-    /// kill a server of the activator whose client is JacORB's; then end services and activator while clients use them
+    /// Run our services against the clients of JacORB, GlassFish's ORB and omniORB, and our stubs against JacORB's naming
+    /// and notification service; kill a server of the activator whose client is JacORB's; then end services and activator
+    /// while clients use them
     Services {
-        /// The number of times that the services are killed
-        #[arg(long, value_name = "N", default_value_t = 500)]
-        kills: u32,
+        #[command(flatten)]
+        selection: services::Selection,
         /// Instead push events to a consumer that never reads, for this time
         #[arg(long, value_name = "SECONDS")]
         silent: Option<u32>,
@@ -179,7 +178,7 @@ fn run(command: Command) -> Result<()> {
         Command::Idl { compile, .. } => idl::run(compile),
         Command::Golden => golden::run(),
         Command::Services { silent: Some(seconds), .. } => services::run_silent_consumer(seconds),
-        Command::Services { kills, .. } => services::run(kills),
+        Command::Services { selection, .. } => services::run(&selection),
         Command::Etcd => services::over_etcd(),
         Command::Jetstream { seconds } => services::over_jetstream(seconds),
         Command::Proxy { examples } => proxy::run(examples),
@@ -212,6 +211,7 @@ mod tests {
             &["orchestra", "--samples", "5", "--requests", "2000"],
             &["orchestra-agents", "10", "--debug"],
             &["servers", "--only", "posix,ace"],
+            &["services", "--kills", "3", "--only", "jacorb", "--allow-absent"],
         ] {
             Command::try_parse_from([&["peers"], words].concat()).unwrap();
         }

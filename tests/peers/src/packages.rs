@@ -15,6 +15,9 @@ const LIST: &str = include_str!("../../../.ci/packages");
 pub(crate) const OMNIORB: &[&str] =
     &["g++", "make", "pkg-config", "omniidl", "omniorb-nameserver", "libomniorb4-dev", "omniorb-idl"];
 
+/// The event service of omniORB, with its tools and its IDL files.
+pub(crate) const OMNI_EVENTS: &[&str] = &["omnievents", "libomnievents-dev"];
+
 /// Tools that build and run the JacORB peers; Maven downloads JacORB itself.
 pub(crate) const JACORB: &[&str] = &["openjdk-17-jdk-headless", "maven"];
 
@@ -168,6 +171,7 @@ mod tests {
     fn every_package_of_a_task_has_a_sign() {
         let tasks = [
             OMNIORB,
+            OMNI_EVENTS,
             JACORB,
             ETCD,
             TANGO,

@@ -1,6 +1,7 @@
-//! The naming service, the interface repository and the trading service against Java's ORBs, the first also started by the
-//! activator; the end of the services at many instants; and the services of several servers, over etcd and JetStream.
+//! Our services against the clients of Java's ORBs and of omniORB, and our stubs against JacORB's services; the end of the
+//! services at many instants; and the services of several servers, over etcd and JetStream.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -68,17 +69,113 @@ const KILLED_SERVICES: [KilledService; 8] = [
 ];
 
 /// Tests whose client is a program of omniORB, by their test programs.
-const OMNIORB_TESTS: [(&str, &str, &str); 3] = [
+const OMNIORB_TESTS: [(&str, &str, &str); 5] = [
     ("property service", "property", "omniorb::omniorb_uses_sets_iterators_modes_and_constraints"),
     ("trading service", "trading", "omniorb::omniorb_uses_types_offers_dynamic_properties_and_links"),
     ("event service", "event", "omni_events::the_tools_of_omni_events_use_our_service"),
+    ("notification service", "notification", "omni_orb::a_client_of_omniorb_uses_channels_filters_and_properties"),
+    ("audio and video streams", "avstreams", "foreign::a_client_of_omniorb_controls_our_streams"),
 ];
 
-/// Runs the clients of Java's ORBs and of omniORB against our services, our stubs against JacORB's service, and then
+/// The rows to run.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Selection {
+    /// The number of times that the services are killed
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    kills: u32,
+    /// Only rows with this text, such as `jacorb` or `notification`
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    only: String,
+    /// Report an absent peer without a failure
+    #[arg(long)]
+    allow_absent: bool,
+}
+
+/// The program of others that a row needs.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Peer {
+    /// The row runs our programs alone.
+    Ours,
+    /// The clients of the naming service, of the interface repository and of the activator, over JacORB.
+    JacOrb,
+    /// The client of the naming service over GlassFish's ORB.
+    GlassFish,
+    /// The clients of event and notification services over JacORB, and its notification service.
+    JacOrbEvents,
+    /// The clients of the other services over JacORB.
+    JacOrbServices,
+    /// omniORB with omniEvents.
+    OmniOrb,
+}
+
+impl Peer {
+    /// Installs and builds the program.
+    fn prepare(self) -> Result<()> {
+        match self {
+            Self::Ours => return Ok(()),
+            Self::OmniOrb => return packages::require(&[packages::OMNIORB, packages::OMNI_EVENTS].concat()),
+            _ => packages::require(packages::JACORB)?,
+        }
+        match self {
+            Self::JacOrb => JACORB.build(),
+            Self::GlassFish => GLASSFISH.build(),
+            Self::JacOrbEvents => JACORB_EVENTS.build(),
+            _ => jacorb::build(),
+        }
+    }
+}
+
+/// One kind of run.
+struct Row {
+    title: String,
+    peer: Peer,
+    run: Box<dyn Fn() -> Outcome>,
+}
+
+impl Row {
+    fn new(title: impl Into<String>, peer: Peer, run: impl Fn() -> Outcome + 'static) -> Self {
+        Self { title: title.into(), peer, run: Box::new(run) }
+    }
+}
+
+fn rows(kills: u32) -> Vec<Row> {
+    use Peer::{GlassFish, JacOrb, JacOrbEvents, JacOrbServices, OmniOrb, Ours};
+    let mut rows = vec![
+        Row::new("client of jacorb, our naming service", JacOrb, || call_ours(&JACORB)),
+        Row::new("client of glassfish, our naming service", GlassFish, || call_ours(&GLASSFISH)),
+        Row::new("client of jacorb, our naming service started by the activator", JacOrb, call_activated),
+        Row::new("client of jacorb, our interface repository", JacOrb, call_repository),
+        Row::new("client of jacorb, our trading service", JacOrbServices, call_trader),
+        Row::new("client of jacorb, our property service", JacOrbServices, call_property_service),
+        Row::new("client of jacorb, our audio and video streams", JacOrbServices, call_streams),
+        Row::new("client of jacorb, our event service", JacOrbEvents, call_event_service),
+        Row::new("client of jacorb, our notification service", JacOrbEvents, call_notification_service),
+        Row::new("client of jacorb, our typed notification channels", JacOrbEvents, call_typed_notification),
+        Row::new("our stubs, naming service of jacorb", JacOrb, call_jacorb),
+        Row::new("our stubs, event service of jacorb", JacOrbEvents, call_event_service_of_jacorb),
+        Row::new("our stubs, notification service of jacorb", JacOrbEvents, call_notification_service_of_jacorb),
+    ];
+    for (service, program, test) in OMNIORB_TESTS {
+        rows.push(Row::new(format!("client of omniORB, our {service}"), OmniOrb, move || {
+            run_tests(program, test, &[])
+        }));
+    }
+    for KilledService { kind, program, test } in KILLED_SERVICES {
+        rows.push(Row::new(format!("{kills} times kill -9 of {kind}"), Ours, move || {
+            run_tests(program, test, &[("SPANDREL_KILLS", &kills.to_string())])
+        }));
+    }
+    rows
+}
+
+/// Runs the clients of Java's ORBs and of omniORB against our services, our stubs against JacORB's services, and then
 /// ends our services this many times while clients bind names, change properties and offers, create channels and push events, a
 /// trader of a ring, and the activator while servers start. Prints a line for each kind. All kinds run, also after a failure.
-pub(crate) fn run(kills: u32) -> Result<()> {
-    packages::require(packages::JACORB)?;
+/// A row whose peer cannot be had says so; that is a failure unless the selection allows it.
+pub(crate) fn run(selection: &Selection) -> Result<()> {
+    let chosen: Vec<Row> =
+        rows(selection.kills).into_iter().filter(|row| row.title.contains(&selection.only)).collect();
+    ensure!(!chosen.is_empty(), "no row has the text `{}`", selection.only);
     let programs = [
         "spandrel",
         "spandrel-naming",
@@ -91,45 +188,29 @@ pub(crate) fn run(kills: u32) -> Result<()> {
         "spandrel-av",
     ];
     workspace::run(&mut build_as_for_tests(&programs))?;
-    for orb in [&JACORB, &GLASSFISH, &JACORB_EVENTS] {
-        orb.build()?;
-    }
-    jacorb::build()?;
-    let mut failed = Vec::new();
-    let mut row = |kind: String, outcome: &dyn Fn() -> Outcome| {
+    let mut peers: BTreeMap<Peer, Result<(), String>> = BTreeMap::new();
+    let (mut failed, mut absent) = (Vec::new(), Vec::new());
+    for Row { title, peer, run } in chosen {
+        let prepared = peers.entry(peer).or_insert_with(|| peer.prepare().map_err(|error| format!("{error:#}")));
+        if let Err(reason) = prepared {
+            println!("absent {title}: {reason}");
+            absent.push(title);
+            continue;
+        }
         let start = Instant::now();
-        let outcome = outcome();
+        let outcome = run();
         let seconds = start.elapsed().as_secs_f64();
         match outcome {
-            Ok(outcome) => println!("ok {kind}: {outcome} ({seconds:.1} s)"),
+            Ok(outcome) => println!("ok {title}: {outcome} ({seconds:.1} s)"),
             Err(error) => {
-                println!("FAILED {kind} ({seconds:.1} s): {error:#}");
-                failed.push(kind);
+                println!("FAILED {title} ({seconds:.1} s): {error:#}");
+                failed.push(title);
             }
         }
-    };
-    for orb in [&JACORB, &GLASSFISH] {
-        row(format!("client of {}, our naming service", orb.name), &|| call_ours(orb));
-    }
-    row("client of jacorb, our naming service started by the activator".to_owned(), &call_activated);
-    row("client of jacorb, our interface repository".to_owned(), &call_repository);
-    row("client of jacorb, our trading service".to_owned(), &call_trader);
-    row("client of jacorb, our property service".to_owned(), &call_property_service);
-    row("client of jacorb, our audio and video streams".to_owned(), &call_streams);
-    row("client of jacorb, our event service".to_owned(), &call_event_service);
-    row("client of jacorb, our notification service".to_owned(), &call_notification_service);
-    row("client of jacorb, our typed notification channels".to_owned(), &call_typed_notification);
-    row("our stubs, naming service of jacorb".to_owned(), &call_jacorb);
-    row("our stubs, notification service of jacorb".to_owned(), &call_notification_service_of_jacorb);
-    for (service, program, test) in OMNIORB_TESTS {
-        row(format!("client of omniORB, our {service}"), &|| run_tests(program, test, &[]));
-    }
-    for KilledService { kind, program, test } in KILLED_SERVICES {
-        row(format!("{kills} times kill -9 of {kind}"), &|| {
-            run_tests(program, test, &[("SPANDREL_KILLS", &kills.to_string())])
-        });
     }
     ensure!(failed.is_empty(), "{} kinds of runs failed: {}", failed.len(), failed.join("; "));
+    let is_complete = absent.is_empty() || selection.allow_absent;
+    ensure!(is_complete, "{} kinds of runs have no peer (--allow-absent): {}", absent.len(), absent.join("; "));
     Ok(())
 }
 
@@ -213,16 +294,8 @@ impl JavaOrb {
 
 /// Runs the client of an ORB against our service.
 fn call_ours(orb: &JavaOrb) -> Outcome {
-    let data = workspace::target().join("services/data");
-    if data.exists() {
-        fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
-    }
-    let mut command = Command::new(workspace::target().join("debug/spandrel-naming"));
-    command.arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
-    let service = Bounded::start("spandrel-naming", &mut command)?;
-    let url = ready_url(&service, "NameService")?;
-    let port = url.trim_end_matches("/NameService").rsplit(':').next().context("no port")?;
-
+    let (_service, url) = start_naming()?;
+    let port = port_of(&url)?;
     let mut client = orb.java();
     if orb.name == JACORB.name {
         client.arg(format!("-DORBInitRef.NameService={url}"));
@@ -231,6 +304,24 @@ fn call_ours(orb: &JavaOrb) -> Outcome {
         client.arg(format!("-Dorg.omg.CORBA.ORBInitialPort={port}"));
     }
     run_client(client.arg("NamesClient"), 25)
+}
+
+/// Our naming service without names: its process and its URL.
+fn start_naming() -> Result<(Bounded, String)> {
+    let data = workspace::target().join("services/data");
+    if data.exists() {
+        fs::remove_dir_all(&data).with_context(|| data.display().to_string())?;
+    }
+    let mut command = debug_program("spandrel-naming");
+    command.arg("--data").arg(&data).args(["--listen", "iiop://127.0.0.1:0"]);
+    let service = Bounded::start("spandrel-naming", &mut command)?;
+    let url = ready_url(&service, "NameService")?;
+    Ok((service, url))
+}
+
+/// The port in the URL of a naming service.
+fn port_of(url: &str) -> Result<&str> {
+    url.trim_end_matches("/NameService").rsplit(':').next().context("no port")
 }
 
 /// Runs JacORB's client against our naming service, which the activator starts.
@@ -347,7 +438,7 @@ fn call_streams() -> Outcome {
     };
     let (sender, receiver) = (device(["--pattern", "video"])?, device(["--sink", "video"])?);
     let (sending, receiving) = (ready_url(&sender, "MMDevice")?, ready_url(&receiver, "MMDevice")?);
-    run_client(jacorb::command().args(["streams", "--call", &sending, &receiving]), 5)
+    run_client(jacorb::command().args(["streams", "--call", &sending, &receiving]), 7)
 }
 
 /// Starts a service with its state in memory, at a free port.
@@ -453,7 +544,18 @@ fn call_typed_notification() -> Outcome {
 fn call_notification_service() -> Outcome {
     let service = start_transient("spandrel-notification", &[])?;
     let url = ready_url(&service, "NotificationService")?;
-    run_client(JACORB_EVENTS.java().args(["NotificationClient", &url]), 8)
+    run_client(JACORB_EVENTS.java().args(["NotificationClient", &url]), 9)
+}
+
+/// Runs the tests of our stubs against a channel of JacORB's event service, which binds it in our naming service.
+fn call_event_service_of_jacorb() -> Outcome {
+    let (_naming, url) = start_naming()?;
+    let mut command = JACORB_EVENTS.java();
+    command.arg(format!("-DORBInitRef.NameService={url}"));
+    command.args(["org.jacorb.events.EventChannelImpl", "Alarms.channel"]);
+    let _service = Bounded::start("JacORB's event service", &mut command)?;
+    let name = format!("corbaname::127.0.0.1:{}#Alarms.channel", port_of(&url)?);
+    run_tests("event", "foreign::a_channel", &[("SPANDREL_EVENT_CHANNEL", &name)])
 }
 
 /// Runs the tests of our stubs against JacORB's notification service.
@@ -464,4 +566,29 @@ fn call_notification_service_of_jacorb() -> Outcome {
     let factory = service.line(Instant::now() + START_TIMEOUT)?.unwrap_or_default();
     ensure!(factory.starts_with("IOR:"), "no reference: {factory}\n{}", service.stderr());
     run_tests("notification", "foreign::a_service", &[("SPANDREL_NOTIFICATION_SERVICE", &factory)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_service_has_rows_of_both_orbs() {
+        let titles: Vec<String> = rows(1).into_iter().map(|row| row.title).collect();
+        for service in ["event service", "notification service"] {
+            assert!(titles.contains(&format!("our stubs, {service} of jacorb")), "{service}");
+        }
+        for service in ["event service", "notification service", "audio and video streams", "property service"] {
+            for orb in ["jacorb", "omniORB"] {
+                let title = format!("client of {orb}, our {service}");
+                assert!(titles.contains(&title), "{title}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_selection_without_rows_is_an_error() {
+        let selection = Selection { kills: 1, only: "no such row".to_owned(), allow_absent: false };
+        assert_eq!(run(&selection).unwrap_err().to_string(), "no row has the text `no such row`");
+    }
 }

@@ -41,7 +41,7 @@ Runs with programs of others, whose `--help` builds the program of tests/peers:
   windows           tests for Windows under Wine
   idl               our IDL compiler against omniidl
   golden            record golden GIOP messages
-  services          our services against those of Java's ORBs, and under kill -9
+  services          our services against clients of other ORBs, and under kill -9
   etcd              the naming service over a cluster of etcd
   jetstream         the event service over a cluster of JetStream
   proxy             the HTTP proxy against clients of OpenAPI
