@@ -18,6 +18,17 @@ final class Cases {
         }
     }
 
+    /** Fails unless the body raises such an exception. */
+    static void raises(Class<? extends Throwable> kind, Body body) throws Exception {
+        try {
+            body.run();
+        } catch (Throwable error) {
+            if (kind.isInstance(error)) return;
+            throw new IllegalStateException("expected " + kind.getSimpleName() + ", found " + error);
+        }
+        throw new IllegalStateException("expected " + kind.getSimpleName() + ", found nothing");
+    }
+
     static void equal(Object found, Object expected) {
         if (!expected.equals(found)) throw new IllegalStateException("expected " + expected + ", found " + found);
     }

@@ -3,21 +3,28 @@ import java.util.stream.Collectors;
 import org.omg.CORBA.Any;
 import org.omg.CORBA.BooleanHolder;
 import org.omg.CORBA.IntHolder;
+import org.omg.CosEventChannelAdmin.AlreadyConnected;
+import org.omg.CosEventComm.Disconnected;
 import org.omg.CosEventComm.PushConsumerHelper;
 import org.omg.CosEventComm.PushConsumerPOA;
 import org.omg.CosNotification.EventHeader;
 import org.omg.CosNotification.EventType;
 import org.omg.CosNotification.FixedEventHeader;
+import org.omg.CosNotification.NamedPropertyRangeSeqHolder;
 import org.omg.CosNotification.Property;
 import org.omg.CosNotification.StructuredEvent;
 import org.omg.CosNotification.StructuredEventHelper;
+import org.omg.CosNotification.UnsupportedAdmin;
 import org.omg.CosNotification.UnsupportedQoS;
+import org.omg.CosNotifyChannelAdmin.AdminNotFound;
 import org.omg.CosNotifyChannelAdmin.ClientType;
+import org.omg.CosNotifyChannelAdmin.ConnectionAlreadyActive;
 import org.omg.CosNotifyChannelAdmin.ConsumerAdmin;
 import org.omg.CosNotifyChannelAdmin.EventChannel;
 import org.omg.CosNotifyChannelAdmin.EventChannelFactory;
 import org.omg.CosNotifyChannelAdmin.EventChannelFactoryHelper;
 import org.omg.CosNotifyChannelAdmin.InterFilterGroupOperator;
+import org.omg.CosNotifyChannelAdmin.ProxyNotFound;
 import org.omg.CosNotifyChannelAdmin.ProxyPullSupplierHelper;
 import org.omg.CosNotifyChannelAdmin.SequenceProxyPullSupplier;
 import org.omg.CosNotifyChannelAdmin.SequenceProxyPullSupplierHelper;
@@ -33,9 +40,13 @@ import org.omg.CosNotifyComm.StructuredPushConsumerHelper;
 import org.omg.CosNotifyComm.StructuredPushConsumerPOA;
 import org.omg.CosNotifyComm.StructuredPushSupplierHelper;
 import org.omg.CosNotifyComm.StructuredPushSupplierPOA;
+import org.omg.CosNotifyFilter.CallbackNotFound;
 import org.omg.CosNotifyFilter.ConstraintExp;
+import org.omg.CosNotifyFilter.ConstraintNotFound;
 import org.omg.CosNotifyFilter.Filter;
+import org.omg.CosNotifyFilter.FilterNotFound;
 import org.omg.CosNotifyFilter.InvalidConstraint;
+import org.omg.CosNotifyFilter.InvalidGrammar;
 
 /** Suppliers, consumers, filters and properties of a channel that the factory creates. */
 final class NotificationClient {
@@ -208,6 +219,27 @@ final class NotificationClient {
             consumer.offers.expect("Plant/Alarm-");
             pushed.subscription_change(new EventType[] {alarm}, new EventType[0]);
             supplier.subscriptions.expect("Plant/Alarm-");
+        });
+        Cases.check("exceptions", () -> {
+            Property[] unknown = {property("NoSuchProperty", 1)};
+            Cases.raises(UnsupportedAdmin.class, () -> channel.set_admin(unknown));
+            Cases.raises(UnsupportedQoS.class, () -> channel.validate_qos(unknown, new NamedPropertyRangeSeqHolder()));
+            Cases.raises(UnsupportedQoS.class, () -> pushes.validate_event_qos(unknown, new NamedPropertyRangeSeqHolder()));
+            Cases.raises(UnsupportedAdmin.class, () -> factory.create_channel(new Property[0], unknown, new IntHolder()));
+            Cases.raises(AdminNotFound.class, () -> channel.get_consumeradmin(12_345));
+            Cases.raises(AdminNotFound.class, () -> channel.get_supplieradmin(12_345));
+            Cases.raises(ProxyNotFound.class, () -> admin.get_proxy_supplier(12_345));
+            Cases.raises(AlreadyConnected.class, () -> pushes.connect_structured_push_supplier(null));
+            Cases.raises(ConnectionAlreadyActive.class, () -> pushed.resume_connection());
+            Cases.raises(FilterNotFound.class, () -> pushed.remove_filter(12_345));
+            Cases.raises(InvalidGrammar.class, () -> channel.default_filter_factory().create_filter("SQL"));
+            Filter filter = channel.default_filter_factory().create_filter("EXTENDED_TCL");
+            Cases.raises(ConstraintNotFound.class, () -> filter.get_constraints(new int[] {7}));
+            Cases.raises(CallbackNotFound.class, () -> filter.detach_callback(7));
+            filter.destroy();
+            StructuredProxyPullSupplier unconnected = StructuredProxyPullSupplierHelper.narrow(
+                admin.obtain_notification_pull_supplier(ClientType.STRUCTURED_EVENT, proxy_id));
+            Cases.raises(Disconnected.class, () -> unconnected.pull_structured_event());
         });
         Cases.check("the end of the channel", () -> {
             channel.destroy();

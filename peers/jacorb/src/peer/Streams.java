@@ -4,6 +4,7 @@ import static peer.Suite.equal;
 import static peer.Suite.expect;
 import static peer.Suite.raises;
 
+import org.omg.AVStreams.FPError;
 import org.omg.AVStreams.FlowConsumer;
 import org.omg.AVStreams.FlowConsumerHelper;
 import org.omg.AVStreams.FlowProducerHelper;
@@ -11,6 +12,7 @@ import org.omg.AVStreams.MMDevice;
 import org.omg.AVStreams.MMDeviceHelper;
 import org.omg.AVStreams.MediaControl;
 import org.omg.AVStreams.MediaControlHelper;
+import org.omg.AVStreams.PropertyException;
 import org.omg.AVStreams.QoS;
 import org.omg.AVStreams.QoSRequestFailed;
 import org.omg.AVStreams.StreamCtrl;
@@ -22,6 +24,7 @@ import org.omg.AVStreams.flowState;
 import org.omg.AVStreams.flowStateHelper;
 import org.omg.AVStreams.noSuchFlow;
 import org.omg.AVStreams.notSupported;
+import org.omg.AVStreams.streamOpDenied;
 import org.omg.AVStreams.streamOpFailed;
 import org.omg.AVStreams.streamQoSHolder;
 import org.omg.CORBA.Any;
@@ -54,6 +57,8 @@ final class Streams {
         suite.run("streams/quality", streams::quality);
         suite.run("streams/parties", streams::parties);
         suite.run("streams/media", streams::media);
+        suite.run("streams/multipoint", streams::multipoint);
+        suite.run("streams/exceptions", streams::exceptions);
         return suite.verdict();
     }
 
@@ -159,5 +164,45 @@ final class Streams {
             sender.destroy(end, name.value);
         }
         raises(OBJECT_NOT_EXIST.class, () -> end.start(ALL));
+    }
+
+    private void multipoint() throws Exception {
+        StreamCtrl control = sender.bind_mcast(receiver, noWishes(), new BooleanHolder(), new String[] {"video"});
+        try {
+            control.start(ALL);
+            equal("after start", state(control), flowState.started);
+            raises(streamOpFailed.class, () -> control.bind_devs(sender, null, noWishes(), ALL));
+            control.unbind_dev(receiver, ALL);
+            raises(streamOpFailed.class, () -> control.unbind_dev(receiver, ALL));
+            expect(control.bind_devs(null, receiver, noWishes(), ALL), "the receiver does not come back");
+        } finally {
+            control.destroy(ALL);
+        }
+    }
+
+    private void exceptions() throws Exception {
+        VDevHolder device = new VDevHolder();
+        StringHolder name = new StringHolder("");
+        StreamEndPoint end = sender.create_A(null, device, noWishes(), new BooleanHolder(), name, ALL);
+        try {
+            raises(noSuchFlow.class, () -> end.start(UNKNOWN));
+            raises(noSuchFlow.class, () -> end.disconnect(UNKNOWN));
+            raises(streamOpFailed.class, () -> end.connect(null, noWishes(), ALL));
+            FPError settings = raises(FPError.class, () -> end.set_FPStatus(ALL, "SFP:1.0", orb.create_any()));
+            equal("the flow of the settings", settings.flow_name, "video");
+            raises(notSupported.class, () -> end.add_fep(sender));
+            raises(QoSRequestFailed.class, () -> end.modify_QoS(wish("depth", 8), ALL));
+            Any number = orb.create_any();
+            number.insert_ulong(1);
+            raises(PropertyException.class, () -> device.value.configure(new Property("", number)));
+            raises(notSupported.class, () -> device.value.set_format("audio", "MPEG"));
+            raises(streamOpDenied.class,
+                () -> sender.create_A(null, new VDevHolder(), noWishes(), new BooleanHolder(), name, ALL));
+        } finally {
+            sender.destroy(end, name.value);
+        }
+        raises(notSupported.class, () -> sender.destroy(end, "none"));
+        raises(noSuchFlow.class, () -> sender.get_fdev("audio"));
+        raises(streamOpFailed.class, () -> sender.add_fdev(null));
     }
 }
