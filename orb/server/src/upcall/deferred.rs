@@ -135,8 +135,8 @@ impl ServerCall<'_> {
     /// Defers the call and starts a future that answers it.
     ///
     /// The ORB's executor ([`Spawn`](spandrel_orb::Spawn)) polls the future. By default this thread polls it first, as
-    /// part of the upcall (in `thread-pool` a worker of the queue), and later the threads of the server's pool do, which serve connections without a thread of
-    /// their own. The future is dropped when the request is cancelled.
+    /// part of the upcall (in `thread-pool` a worker of the queue does), and later the threads of the server's pool do,
+    /// which serve connections without a thread of their own. The future is dropped when the request is cancelled.
     ///
     /// # Errors
     /// The errors of [`defer`](Self::defer); NO_RESOURCES if the executor has no threads.
