@@ -31,6 +31,7 @@ Examples:
   spandrel lab compare results before
   spandrel lab imaging                        images by calls, by bulk streams, and by plain sockets with sendfile
   spandrel lab media many                     200 media flows of one process, beside a sender in C
+  spandrel lab events                         event channels beside a fan-out in C, omniEvents, JacORB, NATS and MQTT
 
 A name is that of a figure or table (p1.fig2.9), a chapter (p1.2), a paper (p1), or all.
 Exit codes: 0 done, 1 failed or not complete, 2 wrong usage.";
@@ -51,6 +52,7 @@ enum Command {
     Compare(CompareArgs),
     Imaging(crate::imaging::ImagingArgs),
     Media(crate::media::MediaArgs),
+    Events(crate::events::EventsArgs),
     /// A process of an experiment; started by the experiment itself.
     #[command(hide = true)]
     Peer(spandrel_lab::child_command::Args),
@@ -65,6 +67,10 @@ enum Command {
     ImagingClient(crate::imaging::ClientArgs),
     #[command(hide = true)]
     MediaSender(crate::media::SenderArgs),
+    #[command(hide = true)]
+    EventsServer(crate::events::ServerArgs),
+    #[command(hide = true)]
+    EventsLoad(crate::events::LoadArgs),
 }
 
 /// List all figures and tables: state, command, minutes, title.
@@ -164,6 +170,9 @@ pub fn run() -> ExitCode {
         Command::ImagingClient(args) => args.run(),
         Command::Media(args) => args.run(),
         Command::MediaSender(args) => args.run(),
+        Command::Events(args) => args.run(),
+        Command::EventsServer(args) => args.run(),
+        Command::EventsLoad(args) => args.run(),
     };
     match outcome {
         Ok(code) => code,

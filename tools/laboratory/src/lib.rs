@@ -13,6 +13,7 @@
 
 pub mod command_line;
 pub mod compare;
+mod events;
 mod folder;
 mod imaging;
 mod inventory;

@@ -3,6 +3,7 @@
 
 mod chapter;
 mod comparing;
+mod events;
 mod imaging;
 mod inventory;
 mod media;
