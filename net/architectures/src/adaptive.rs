@@ -40,13 +40,13 @@ const LEVELS: [Architecture; 3] =
     [Architecture::AcceptPool, Architecture::ThreadPerConnection, Architecture::LeaderFollowers];
 
 impl Adaptation {
-    /// The rule for pools of so many workers.
+    /// The rule for pools of so many workers, at the lowest level of load.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self { thresholds: [workers, MANY.max(workers) + 1], level: 0, rising: 0, falling: 0 }
     }
 
-    /// The architecture of the present level of load.
+    /// The architecture that fits the present level of load.
     #[must_use]
     pub fn architecture(&self) -> Architecture {
         LEVELS[self.level]

@@ -36,7 +36,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// All of them, whether or not the platform has them.
+    /// All architectures, whether or not the platform has them.
     pub const ALL: &'static [Self] = &[
         Self::Iterative,
         Self::Reactive,

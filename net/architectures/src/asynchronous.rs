@@ -33,7 +33,7 @@ const AMPLE_ROOM: usize = 64;
 /// The key of accepting; other keys are those of connections.
 const ACCEPT: u64 = u64::MAX;
 
-/// Starts an asynchronous server.
+/// Starts a server whose one thread starts operations and takes their completions.
 ///
 /// # Errors
 /// [`io::ErrorKind::Unsupported`] or [`io::ErrorKind::PermissionDenied`] where the system has no io_uring or forbids

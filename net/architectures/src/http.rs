@@ -96,7 +96,7 @@ impl Protocol for Http {
     }
 }
 
-/// The state of one connection.
+/// The state machine of one HTTP connection.
 #[derive(Debug)]
 pub struct HttpSession {
     files: Arc<Files>,
@@ -144,9 +144,9 @@ impl RequestBody {
         let (taken, has_ended) = match self {
             Self::None => return Ok(()),
             Self::Octets(left) => {
-                let taken = (*left).min(input.len() as u64);
-                *left -= taken;
-                (usize::try_from(taken).expect("a length of memory"), *left == 0)
+                let discarded = (*left).min(input.len() as u64);
+                *left -= discarded;
+                (usize::try_from(discarded).expect("a length of memory"), *left == 0)
             }
             Self::Chunked(body) => body.take(input)?,
         };
@@ -238,10 +238,10 @@ impl HttpSession {
     fn fill(&mut self) {
         let Some(Body { file, left }) = &mut self.body else { return };
         let room = (MAX_PIECE - self.output.len()) as u64;
-        let wanted = room.min(*left);
-        let read = file.take(wanted).read_to_end(&mut self.output);
-        if read.is_ok_and(|count| count as u64 == wanted) {
-            *left -= wanted;
+        let piece_len = room.min(*left);
+        let read = file.take(piece_len).read_to_end(&mut self.output);
+        if read.is_ok_and(|count| count as u64 == piece_len) {
+            *left -= piece_len;
             if *left == 0 {
                 self.body = None;
             }

@@ -9,7 +9,7 @@ use crate::threads::ThreadedServer;
 use crate::{Port, Protocol, Server, Settings};
 
 // ANCHOR: start
-/// Starts an iterative server.
+/// Starts a server whose one thread serves connections one after another.
 ///
 /// # Errors
 /// Any error of the operating system.

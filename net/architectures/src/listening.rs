@@ -17,7 +17,7 @@ use crate::Settings;
 /// The pause after a failed `accept` that is not a matter of one connection.
 pub(crate) const FAILURE_PAUSE: Duration = Duration::from_millis(20);
 
-/// A listening socket.
+/// A listening socket that outlives the servers on it.
 ///
 /// Cheap to clone. Servers that follow each other use clones of one port, so that connections in the backlog are lost
 /// by none of them.
@@ -66,7 +66,7 @@ impl Port {
         self.is_shared
     }
 
-    /// The address.
+    /// The bound address, with the port that the system chose for port 0.
     ///
     /// # Errors
     /// Any error of the operating system.

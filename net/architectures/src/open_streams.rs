@@ -213,15 +213,15 @@ impl<T> OpenStreams<T> {
     /// Until all connections are cut: ends the input of each that waits for longer than `limit`, and calls `tick` in
     /// intervals. A client that sends a part of a request has the time again.
     pub(crate) fn watch(&self, limit: Duration, tick: impl Fn()) {
-        let mut seen: Vec<(u32, Instant)> = Vec::new();
+        let mut ages: Vec<(u32, Instant)> = Vec::new();
         let mut table = self.table.lock();
         while !table.is_cut {
             self.cut.wait_for(&mut table, limit / PART);
             let now = Instant::now();
-            seen.resize(table.open.len(), (0, now));
+            ages.resize(table.open.len(), (0, now));
             table.each(|entry| {
                 let present = entry.waits.present.load(Ordering::Relaxed);
-                let (number, since) = &mut seen[entry.place];
+                let (number, since) = &mut ages[entry.place];
                 if *number != present {
                     (*number, *since) = (present, now);
                 } else if present != 0 && now.saturating_duration_since(*since) >= limit {

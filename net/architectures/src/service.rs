@@ -4,7 +4,8 @@ use crate::http::{Http, HttpSession};
 use crate::session::{Phase, Protocol, Session};
 use crate::transfer::{Transfer, TransferSession};
 
-/// A protocol chosen at run time, which processes of a server can be told.
+/// A protocol chosen at run time, for programs that serve either. Servers of several processes can forward
+/// its drain signal and its handles to them.
 #[derive(Clone, Debug)]
 pub enum Service {
     /// The paper's transfer service, of the wanted numbers of octets.

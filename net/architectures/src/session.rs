@@ -6,7 +6,7 @@
 // ANCHOR: session
 /// Makes the session of each connection.
 pub trait Protocol: Send + Sync + 'static {
-    /// The state of one connection.
+    /// The state machine that serves one connection.
     type Session: Session;
 
     /// The session of a new connection. Its first [`output`](Session::output) is sent before any input is received.

@@ -49,7 +49,7 @@ impl Settings {
     /// The most connections that are served at once.
     pub const MOST_CONNECTIONS: usize = 1_000_000;
 
-    /// Checks the limits.
+    /// Refuses limits of zero, and those beyond the constants.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a limit of zero or above those here, or a time below a millisecond.
@@ -89,7 +89,7 @@ pub enum AcceptLock {
 }
 
 impl AcceptLock {
-    /// All of them, `None` first.
+    /// All kinds of locks, `None` first.
     pub const ALL: [Self; 4] = [Self::None, Self::Mutex, Self::Adaptive, Self::Semaphore];
 
     /// Its name on command lines.

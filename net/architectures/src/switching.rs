@@ -68,7 +68,7 @@ impl SwitchingServer {
         Ok(this)
     }
 
-    /// The address.
+    /// The bound address, with the port that the system chose for port 0.
     ///
     /// # Errors
     /// Any error of the operating system.

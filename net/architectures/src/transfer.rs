@@ -41,7 +41,7 @@ impl Protocol for Transfer {
     }
 }
 
-/// The state of one connection.
+/// The state machine of one connection: greeting, request, reply.
 #[derive(Clone, Debug)]
 pub struct TransferSession {
     state: State,

@@ -209,12 +209,12 @@ impl<'a> Application<'a> {
                 }
                 Ok(record)
             });
-            let place = records.iter().position(|record| Arc::ptr_eq(record, old));
-            match (linked, place) {
-                (Ok(record), Some(place)) => records[place] = record,
+            let index = records.iter().position(|record| Arc::ptr_eq(record, old));
+            match (linked, index) {
+                (Ok(record), Some(index)) => records[index] = record,
                 (Ok(_), None) => {}
-                (Err(error), place) => {
-                    place.map(|place| records.remove(place));
+                (Err(error), index) => {
+                    index.map(|index| records.remove(index));
                     text.push_str(&format!(
                         "; the service `{}`, which ran before, cannot run again: {error}",
                         old.name()
@@ -360,8 +360,8 @@ impl<'a> Application<'a> {
             }
             let Some(record) = kept.iter().find(|record| record.name() == definition.name) else { continue };
             if definition.is_suspended != record.is_suspended() {
-                let done = if definition.is_suspended { self.suspend(record) } else { self.resume(record) };
-                match done {
+                let outcome = if definition.is_suspended { self.suspend(record) } else { self.resume(record) };
+                match outcome {
                     Ok(_) if definition.is_suspended => changes.suspended.push(definition.name.clone()),
                     Ok(_) => changes.resumed.push(definition.name.clone()),
                     Err(text) => changes.warnings.push(format!("the service `{}`: {text}", definition.name)),

@@ -73,7 +73,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue without services.
+    /// A catalogue to which services and streams are added.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -97,7 +97,8 @@ impl Catalogue {
         self.add(name, Factory::Stream(Arc::new(move || Arc::new(make()))))
     }
 
-    /// Gives a service a factory function, as which `dynamic` directives without a library name it: `dynamic X … :FUNCTION()`.
+    /// Gives a service a factory function. Directives without a library then name the service by it: `dynamic
+    /// X … :FUNCTION()`.
     #[must_use]
     pub fn factory(mut self, function: &str, service: &str) -> Self {
         let is_of_any_library = false;
@@ -105,8 +106,9 @@ impl Catalogue {
         self
     }
 
-    /// Gives a service the factory function of another product: `dynamic` directives name it with any library. So a file of
-    /// that product can be used unchanged where the program contains a service in place of the other's.
+    /// Gives a service the factory function of another product, so that a file of that product can be used
+    /// unchanged where this program contains a service in place of the other's. `dynamic` directives name the
+    /// function with any library.
     #[must_use]
     pub fn factory_of_any_library(mut self, function: &str, service: &str) -> Self {
         let is_of_any_library = true;

@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::svc_conf::{Origin, ReadError};
 
-/// A wrong directive, or a service that refused its own.
+/// A fault of one directive: its text is wrong, or its service refused it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The place of the directive.
+    /// The file and the line of the directive.
     pub origin: Origin,
     /// The cause, as text for people.
     pub text: String,
@@ -30,10 +30,10 @@ pub enum ConfigureError {
     /// Directives cannot be carried out.
     #[error("{}", join(.0))]
     Directives(Vec<Problem>),
-    /// There is no such service.
+    /// No running service has this name.
     #[error("there is no service `{0}`")]
     NoService(String),
-    /// A method of a service has failed.
+    /// A method of a service has failed: `init`, `suspend`, `resume` or `fini`.
     #[error("the service `{service}` cannot be {change}: {reason}")]
     Service {
         /// The name of the service.
@@ -48,7 +48,7 @@ pub enum ConfigureError {
 spandrel_error::debug_as_report!(ConfigureError);
 
 impl ConfigureError {
-    /// The error and its causes in one line.
+    /// The error and its causes, separated by `; ` instead of line ends.
     #[must_use]
     pub fn in_line(&self) -> String {
         spandrel_error::report_in_line(self).replace('\n', "; ")
@@ -91,7 +91,7 @@ impl Changes {
         self.warnings.extend(warnings);
     }
 
-    /// Whether nothing was changed.
+    /// Whether the directives had no effect.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

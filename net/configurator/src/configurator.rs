@@ -68,13 +68,13 @@ impl Configurator {
         Self(Arc::new(shared))
     }
 
-    /// The repository of the running services.
+    /// The table of the running services, by name.
     #[must_use]
     pub fn repository(&self) -> &ServiceRepository {
         &self.0.repository
     }
 
-    /// The reactor of the services.
+    /// The registry of the reactor on which services register handlers.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.0.registry
@@ -177,12 +177,13 @@ impl Configurator {
             all.directives.extend(directives);
             all.files.extend(files);
         }
-        let mut kept = self.definitions();
+        let mut definitions = self.definitions();
         // Services of the command line may need those of files: the ones after these stay after them.
-        let first = kept.iter().position(|definition| definition.is_of_files).unwrap_or(kept.len());
-        let after: Vec<String> = kept[first..].iter().filter(|it| !it.is_of_files).map(|it| it.name.clone()).collect();
-        kept.retain(|definition| !definition.is_of_files);
-        let mut desired = self.plan(kept, true, &all.directives)?;
+        let first = definitions.iter().position(|definition| definition.is_of_files).unwrap_or(definitions.len());
+        let after: Vec<String> =
+            definitions[first..].iter().filter(|it| !it.is_of_files).map(|it| it.name.clone()).collect();
+        definitions.retain(|definition| !definition.is_of_files);
+        let mut desired = self.plan(definitions, true, &all.directives)?;
         desired.sort_by_key(|definition| !definition.is_of_files && after.contains(&definition.name));
         let changes = Application::new(&self.0, state).apply(desired)?;
         (state.files, state.sources) = (all.files, sources);
@@ -243,8 +244,8 @@ impl Configurator {
         let record = self.0.repository.record(name).ok_or_else(|| ConfigureError::NoService(name.to_owned()))?;
         let application = Application::new(&self.0, &mut state);
         let change = if is_suspended { "suspended" } else { "resumed" };
-        let done = if is_suspended { application.suspend(&record) } else { application.resume(&record) };
-        done.map_err(|reason| ConfigureError::Service { service: name.to_owned(), change, reason })
+        let outcome = if is_suspended { application.suspend(&record) } else { application.resume(&record) };
+        outcome.map_err(|reason| ConfigureError::Service { service: name.to_owned(), change, reason })
     }
 
     /// Suspends all services; returns the errors of those that failed.

@@ -26,7 +26,7 @@ pub struct Options {
     pub logger_key: Option<String>,
 }
 
-/// An option that cannot be used.
+/// The reason why the options of a command line cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
     /// An option without its argument.

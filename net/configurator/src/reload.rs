@@ -57,8 +57,8 @@ impl Reload {
     pub fn start(configurator: &Configurator, watch: Option<Duration>) -> io::Result<Self> {
         let shared = Arc::<Shared>::default();
         let (of_thread, configurator) = (Arc::clone(&shared), configurator.clone());
-        let known = watch.map(|_| stamps(&configurator));
-        let body = move || run(&of_thread, &configurator, watch, known);
+        let known_stamps = watch.map(|_| stamps(&configurator));
+        let body = move || run(&of_thread, &configurator, watch, known_stamps);
         let thread = thread::Builder::new().name("reconfigure".to_owned()).spawn(body)?;
         Ok(Self {
             shared,

@@ -89,10 +89,10 @@ struct Shared {
     kept: Mutex<Vec<LibraryUse>>,
 }
 
-/// The state of a service.
+/// A linked service as administration shows it, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceStatus {
-    /// The name in this process.
+    /// The name by which directives refer to it.
     pub name: String,
     /// Service, module or stream.
     pub kind: ServiceKind,
@@ -100,7 +100,7 @@ pub struct ServiceStatus {
     pub source: String,
     /// The parameters of its directive in one text.
     pub parameters: String,
-    /// Whether it is suspended.
+    /// Whether it is suspended: linked, but not running.
     pub is_suspended: bool,
     /// The modules of a stream, from the head to the tail.
     pub modules: Vec<String>,
@@ -109,26 +109,26 @@ pub struct ServiceStatus {
 /// A library that is still mapped, because something in it has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptLibrary {
-    /// The file from which it was copied.
+    /// The file that directives name. A copy of it is mapped, so that the file itself can be replaced.
     pub file: PathBuf,
     /// The number of its threads, handlers, calls and objects that have not ended.
     pub users: usize,
 }
 
 impl ServiceRepository {
-    /// The number of services.
+    /// The services that are linked, suspended ones included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.records.read().len()
     }
 
-    /// Whether there is no service.
+    /// Whether no service is linked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A service of that name and type.
+    /// The service with this name, if it has the type `S`.
     #[must_use]
     pub fn find<S: ServiceObject>(&self, name: &str) -> Option<Arc<S>> {
         self.record(name)?.object.any().downcast().ok()
@@ -139,7 +139,7 @@ impl ServiceRepository {
         ServiceRepositoryIterator { records: self.records().into_iter() }
     }
 
-    /// The state of a service.
+    /// The state of the service with this name, at this moment; `None` if none is linked.
     #[must_use]
     pub fn status(&self, name: &str) -> Option<ServiceStatus> {
         self.record(name).map(|record| status(&record))
@@ -150,8 +150,8 @@ impl ServiceRepository {
     #[must_use]
     pub fn info(&self, name: &str) -> Option<String> {
         let service = self.record(name)?.object.service();
-        let told = lifecycle::call(name, "info", INFO_TIME, move || Ok(service.info()), drop);
-        Some(told.unwrap_or_else(|error| format!("cannot be asked: {error}")))
+        let info = lifecycle::call(name, "info", INFO_TIME, move || Ok(service.info()), drop);
+        Some(info.unwrap_or_else(|error| format!("cannot be asked: {error}")))
     }
 
     /// The numbers of all services in Prometheus' text exposition format 0.0.4. Each series has the name of its service as the
@@ -168,12 +168,12 @@ impl ServiceRepository {
         );
         for record in self.records() {
             let (name, service) = (record.name(), record.object.service());
-            let told = lifecycle::call(name, "metrics", INFO_TIME, move || Ok(service.metrics()), drop);
+            let metrics = lifecycle::call(name, "metrics", INFO_TIME, move || Ok(service.metrics()), drop);
             let labels = format!("service=\"{}\",kind=\"{}\"", escape_label(name), record.object.kind().keyword());
             write_sample(&mut active, "spandrel_service_active", &labels, u8::from(!record.is_suspended()));
             let labels = format!("service=\"{}\"", escape_label(name));
-            write_sample(&mut answers, "spandrel_service_answers", &labels, u8::from(told.is_ok()));
-            families.add(&told.unwrap_or_default(), Some(("service", name)));
+            write_sample(&mut answers, "spandrel_service_answers", &labels, u8::from(metrics.is_ok()));
+            families.add(&metrics.unwrap_or_default(), Some(("service", name)));
         }
         active + &answers + &families.to_string()
     }
@@ -183,17 +183,17 @@ impl ServiceRepository {
     pub fn kept_libraries(&self) -> Vec<KeptLibrary> {
         let records = self.records();
         let used: Vec<LibraryUse> = records.iter().flat_map(|record| record.libraries()).collect();
-        let mut kept = self.0.kept.lock();
-        kept.retain(|library| library.users() > 0);
-        let unused = kept.iter().filter(|library| !used.iter().any(|other| other.is_same(library)));
+        let mut libraries = self.0.kept.lock();
+        libraries.retain(|library| library.users() > 0);
+        let unused = libraries.iter().filter(|library| !used.iter().any(|other| other.is_same(library)));
         unused.map(|library| KeptLibrary { file: library.file().to_owned(), users: library.users() }).collect()
     }
 
     pub(crate) fn keep_library(&self, library: LibraryUse) {
-        let mut kept = self.0.kept.lock();
-        kept.retain(|other| other.users() > 0);
-        if !kept.iter().any(|other| other.is_same(&library)) {
-            kept.push(library);
+        let mut libraries = self.0.kept.lock();
+        libraries.retain(|other| other.users() > 0);
+        if !libraries.iter().any(|other| other.is_same(&library)) {
+            libraries.push(library);
         }
     }
 

@@ -36,7 +36,7 @@ pub trait SharedObject: Any + Send + Sync {
         String::new()
     }
 
-    /// Where the service is reached and what it does, in one line for people, such as `127.0.0.1:7/tcp # echo`.
+    /// The address and the purpose of the service, in one line for people, such as `127.0.0.1:7/tcp # echo`.
     fn info(&self) -> String;
 }
 
@@ -63,7 +63,7 @@ pub trait ServiceObject: SharedObject {
     }
 }
 
-/// The process of a service: an argument of [`SharedObject::init`].
+/// The name, arguments and reactor that a service gets for [`SharedObject::init`].
 #[derive(Clone, Copy)]
 pub struct ServiceContext<'a> {
     name: &'a str,
@@ -82,7 +82,7 @@ impl<'a> ServiceContext<'a> {
         Self { name, process }
     }
 
-    /// The name of the service in this process.
+    /// The name by which directives refer to the service.
     #[must_use]
     pub fn name(&self) -> &'a str {
         self.name

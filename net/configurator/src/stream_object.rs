@@ -30,7 +30,7 @@ pub trait StreamObject: ServiceObject {
     /// There is no such module; or its threads have not ended.
     fn remove_module(&self, name: &str) -> ServiceResult;
 
-    /// Makes a module stand still, or go on.
+    /// Makes the tasks of a module stand still, or go on.
     ///
     /// # Errors
     /// There is no such module.
@@ -42,6 +42,6 @@ pub trait StreamSupport: Send + Sync {
     /// A new stream without modules, for a `stream` directive with a name that the program does not contain.
     fn make_stream(&self, name: &str) -> Arc<dyn StreamObject>;
 
-    /// A module of a shared library.
+    /// Wraps a shared library's module as one of the host's streams.
     fn make_foreign_module(&self, name: &str, module: ForeignModule) -> Box<dyn Any + Send>;
 }

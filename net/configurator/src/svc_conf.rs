@@ -48,7 +48,7 @@ pub enum ReadError {
     /// The file cannot be read.
     #[error("cannot read {}", .0.display())]
     File(PathBuf, #[source] io::Error),
-    /// A file that another one includes cannot be read.
+    /// An included file cannot be read; the place of its directive, and the cause.
     #[error("{0}: {1}")]
     Included(Origin, #[source] Box<ReadError>),
     /// The texts of directives are wrong.
@@ -84,13 +84,13 @@ pub fn parse(text: &str) -> Result<Vec<Directive>, ReadError> {
 /// The directives of a file and of those that it includes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
-    /// The directives, in their order.
+    /// The directives, in the order of the files; those of an included file stand in place of its directive.
     pub directives: Vec<Directive>,
     /// All files that were read.
     pub files: Vec<PathBuf>,
 }
 
-/// Reads a file.
+/// Reads a file in the format `svc.conf`, and all files that it includes.
 ///
 /// # Errors
 /// [`ReadError`].

@@ -58,8 +58,9 @@ pub fn parse<A: clap::Parser>() -> A {
     A::try_parse().unwrap_or_else(|error| end_with(&error))
 }
 
-/// Prints what the parser of the command line has instead of arguments, and ends the process: with 0 after help and
-/// version, with 2 after an error of usage, with 1 if standard output cannot be written.
+/// Prints help, the version or an error of usage, as the parser of the command line returns them, and ends
+/// the process: with 0 after help and version, with 2 after an error of usage, with 1 if standard output
+/// cannot be written.
 ///
 /// An error of a number says what was expected, in place of the text of Rust's parser.
 #[cfg(feature = "clap")]

@@ -21,7 +21,7 @@ pub struct TransferError {
 spandrel_error::debug_as_report!(TransferError);
 
 impl TransferError {
-    /// The kind of the cause.
+    /// The kind of the error that ended the transfer.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         self.cause.kind()

@@ -149,9 +149,9 @@ mod tests {
             let mut peer = Peer { steps: steps.iter(), octets: data.clone() };
             let mut received = vec![0; data.len()];
             let result = recv_n(&mut received, |buffer| peer.give(&mut [IoSliceMut::new(buffer)]));
-            let done = data.len() - peer.octets.len();
-            check(result, done, data.len(), io::ErrorKind::UnexpectedEof);
-            prop_assert_eq!(&received[..done], &data[..done]);
+            let transferred = data.len() - peer.octets.len();
+            check(result, transferred, data.len(), io::ErrorKind::UnexpectedEof);
+            prop_assert_eq!(&received[..transferred], &data[..transferred]);
 
             let mut peer = Peer { steps: steps.iter(), octets: data.clone() };
             let mut received = vec![0; data.len()];
@@ -164,9 +164,9 @@ mod tests {
             }
             slices.push(IoSliceMut::new(rest));
             let result = recv_n_v(&mut slices, |slices| peer.give(slices));
-            let done = data.len() - peer.octets.len();
-            check(result, done, data.len(), io::ErrorKind::UnexpectedEof);
-            prop_assert_eq!(&received[..done], &data[..done]);
+            let transferred = data.len() - peer.octets.len();
+            check(result, transferred, data.len(), io::ErrorKind::UnexpectedEof);
+            prop_assert_eq!(&received[..transferred], &data[..transferred]);
         }
     }
 

@@ -61,7 +61,7 @@ pub struct Inet {
 }
 
 impl Inet {
-    /// A family with these options.
+    /// A family whose acceptors and connections have these options.
     #[must_use]
     pub fn new(acceptor: AcceptorOptions, connector: Connector) -> Self {
         Self { acceptor, connector }

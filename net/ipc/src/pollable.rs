@@ -167,8 +167,8 @@ pub fn wait_ready<P: Pollable + ?Sized>(
             return Ok(ready & wanted);
         }
         let left = deadline.remaining();
-        let seen = poll_once(endpoint.handle(), wait_for, left)?;
-        let ready = endpoint.interpret(seen, wanted) & wanted;
+        let events = poll_once(endpoint.handle(), wait_for, left)?;
+        let ready = endpoint.interpret(events, wanted) & wanted;
         if !ready.is_none() {
             return Ok(ready);
         }
@@ -196,11 +196,11 @@ fn poll_once(handle: Handle<'_>, wait_for: Interest, timeout: Option<Duration>) 
         Ok(_) => {}
         Err(error) => return Err(error.into()),
     }
-    let seen = handles[0].revents();
-    let failed = seen.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
+    let events = handles[0].revents();
+    let failed = events.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
     let mut ready = if failed { wait_for } else { Interest::NONE };
     for (flag, kind) in FLAGS {
-        if seen.intersects(flag) {
+        if events.intersects(flag) {
             ready |= kind;
         }
     }

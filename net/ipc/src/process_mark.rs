@@ -16,7 +16,7 @@ pub struct ProcessMark {
 }
 
 impl ProcessMark {
-    /// The mark of this process.
+    /// A mark of the process that calls this. Forked children see that it is not theirs.
     #[must_use]
     pub fn here() -> Self {
         Self {

@@ -72,7 +72,7 @@ pub struct Shm {
 }
 
 impl Shm {
-    /// A family with these options.
+    /// A family whose acceptors and connections have these options.
     #[must_use]
     pub fn new(acceptor: AcceptorOptions, connector: Connector) -> Self {
         Self { acceptor, connector }

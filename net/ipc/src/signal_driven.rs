@@ -11,7 +11,7 @@ use std::io;
 
 use crate::{Pollable, sys::signal_driven as sys};
 
-/// The receiver of the signal.
+/// The process or thread to which the system sends the signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SignalOwner {
     /// This process: any thread that does not block the signal. A child of a `fork` does not get it.
@@ -39,9 +39,9 @@ impl InputSignal {
         number: 0,
     };
 
-    /// The real-time signal with this offset from the first, for this process: one for each endpoint, or
-    /// group of them, that is told apart. The system queues real-time signals; when its queue is full, it
-    /// sends SIGIO instead, so that this must be handled as well.
+    /// The real-time signal with this offset from the first one of this process. Each endpoint, or group of
+    /// endpoints, that is to be told apart needs its own. The system queues real-time signals; when its queue
+    /// is full, it sends SIGIO instead, so that this must be handled as well.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if the system has no such signal: there are about thirty.
@@ -57,7 +57,7 @@ impl InputSignal {
         }
     }
 
-    /// Sets the receiver of the signal.
+    /// Sets the process or thread to which the system sends the signal.
     #[must_use]
     pub fn owner(mut self, owner: SignalOwner) -> Self {
         self.owner = owner;

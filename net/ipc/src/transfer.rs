@@ -217,8 +217,8 @@ pub trait Transfer: Receive + Transmit + Debug + Send + Sync + 'static {
         None
     }
 
-    /// The socket, if octets that are sent on it are sent as by [`try_send`](Transmit::try_send). `None` in families that
-    /// encode octets or do not use a socket.
+    /// The socket, if octets that are sent on it directly leave as by [`try_send`](Transmit::try_send).
+    /// `None` in families that encode octets or do not use a socket.
     fn send_socket(&self) -> Option<Handle<'_>> {
         None
     }

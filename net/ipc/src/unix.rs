@@ -57,7 +57,7 @@ pub struct Unix {
 }
 
 impl Unix {
-    /// A family with these options.
+    /// A family whose acceptors and connections have these options.
     #[must_use]
     pub fn new(acceptor: AcceptorOptions, connector: Connector) -> Self {
         Self { acceptor, connector }

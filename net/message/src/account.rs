@@ -8,9 +8,9 @@ use spandrel_sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// An account of memory, for example of one peer. A [`ReceiveBuffer`](crate::ReceiveBuffer) charges each block
-/// that is larger than its normal ones. The charge lasts as long as the block: while a message arrives, and
-/// while anybody holds a part of it.
+/// An account of memory, for example of one peer. A [`ReceiveBuffer`](crate::ReceiveBuffer) charges each
+/// block that is larger than its normal ones. The charge lasts as long as the block: while a message arrives,
+/// and while a part of it is held.
 pub trait MemoryAccount: fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Charges `octets`. False if a limit would be exceeded; nothing is charged then.
     #[must_use]
@@ -19,7 +19,7 @@ pub trait MemoryAccount: fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Charges `octets`, beyond a limit if need be.
     fn charge(&self, octets: usize);
 
-    /// Releases `octets` that were charged.
+    /// Gives back `octets` that were charged.
     fn release(&self, octets: usize);
 }
 

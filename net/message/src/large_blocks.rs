@@ -8,9 +8,9 @@ const MAX_OCTETS: usize = 8 << 20;
 /// The number of blocks that are retained.
 const MAX_BLOCKS: usize = 4;
 
-/// A few large blocks that are free, for all threads: whoever has finished a long message
-/// [gives](Self::give) its memory back at once, and the next long message on any connection
-/// [takes](Self::take) it, without a page fault.
+/// A few large blocks that are free, for all threads. The reader of a long message [gives](Self::give) its
+/// memory back at the end, and the next long message on any connection [takes](Self::take) it, without a page
+/// fault.
 ///
 /// It retains four blocks at most, and 8 MiB. Others return to the allocator.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct LargeBlocks<B> {
     free: Mutex<Vec<B>>,
 }
 
-/// A block of memory of any kind.
+/// A block of memory that [`LargeBlocks`] keeps for further use.
 pub trait LargeBlock {
     /// Its size in octets.
     fn octets(&self) -> usize;
@@ -31,7 +31,7 @@ impl<T> LargeBlock for Vec<T> {
 }
 
 impl<B: LargeBlock> LargeBlocks<B> {
-    /// Creates a list without free blocks.
+    /// Creates a list that keeps freed blocks for further use.
     #[must_use]
     pub const fn new() -> Self {
         Self { free: Mutex::new(Vec::new()) }

@@ -32,11 +32,11 @@ impl Families {
         for line in text.lines() {
             if let Some(comment) = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE ")) {
                 family = comment.split(' ').next().unwrap_or_default().to_owned();
-                let known = self.family(&family);
+                let entry = self.family(&family);
                 let (kind, start) = (&line[..7], format!("{} {family} ", &line[..6]));
-                if !known.comments.lines().any(|line| line.starts_with(kind) && line.starts_with(&start)) {
-                    known.comments.push_str(line);
-                    known.comments.push('\n');
+                if !entry.comments.lines().any(|line| line.starts_with(kind) && line.starts_with(&start)) {
+                    entry.comments.push_str(line);
+                    entry.comments.push('\n');
                 }
                 continue;
             }

@@ -15,19 +15,19 @@ pub struct Series<'t> {
 }
 
 impl<'t> Series<'t> {
-    /// The name of the metric.
+    /// The name before the labels, such as `http_requests_total`.
     #[must_use]
     pub fn name(&self) -> &'t str {
         self.name
     }
 
-    /// The value of a label.
+    /// The value of the label with this name.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.as_str())
     }
 
-    /// The labels in the order of the text.
+    /// The names and values of labels, in the order of the text.
     pub fn labels(&self) -> impl Iterator<Item = (&'t str, &str)> {
         self.labels.iter().map(|(name, value)| (*name, value.as_str()))
     }

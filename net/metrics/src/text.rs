@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-/// The media type of the text.
+/// The `Content-Type` of answers in Prometheus' text format.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The type of a family.
@@ -26,7 +26,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Appends the header of a family.
+/// Appends the lines `# HELP` and `# TYPE` that precede a family's samples.
 pub fn write_header(text: &mut String, name: &str, help: &str, kind: Kind) {
     let help = help.replace('\\', r"\\").replace('\n', r"\n");
     // Writing to a string does not fail.

@@ -139,7 +139,7 @@ pub trait ConnectionSource: Send + 'static {
     /// The address type of the peer.
     type Remote: Clone + fmt::Display;
 
-    /// The handle of the acceptor.
+    /// The handle by which the reactor finds that connections wait.
     fn pollable(&self) -> &dyn Pollable;
 
     /// Accepts one connection.

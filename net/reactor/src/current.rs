@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::ptr;
 
+use crate::leader_followers::Nesting;
+
 spandrel_sync::thread_local! {
     /// Address of the innermost reactor whose `run` this thread executes; zero if none.
     static CURRENT: Cell<usize> = const { Cell::new(0) };
@@ -12,15 +14,16 @@ spandrel_sync::thread_local! {
 #[derive(Debug)]
 pub(crate) struct CurrentReactor {
     before: usize,
-    /// The thread was running it already: a handler of the reactor runs it again.
-    pub(crate) is_nested: bool,
+    /// `Nested` if the thread was running it already: a handler of the reactor runs it again.
+    pub(crate) nesting: Nesting,
 }
 
 impl CurrentReactor {
     pub(crate) fn enter<R>(reactor: &R) -> Self {
         let address = ptr::from_ref(reactor).addr();
         let before = CURRENT.with(|current| current.replace(address));
-        Self { before, is_nested: before == address }
+        let nesting = if before == address { Nesting::Nested } else { Nesting::Outermost };
+        Self { before, nesting }
     }
 }
 

@@ -56,8 +56,8 @@ fn open_exactly(backend: Backend) -> io::Result<Box<dyn Demultiplexer>> {
 }
 
 impl Backend {
-    /// The back ends that work on this system, the best first, without [`Auto`](Self::Auto), which is the first of them
-    /// (on Windows for several threads).
+    /// The back ends that work on this system, the best first. [`Auto`](Self::Auto) is not among them: it
+    /// stands for the first one, except on Windows in a reactor of one thread.
     #[must_use]
     pub fn available() -> Vec<Self> {
         Self::KNOWN.iter().copied().filter(|backend| open_exactly(*backend).is_ok()).collect()

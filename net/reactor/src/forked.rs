@@ -34,7 +34,7 @@ struct ForkedProcess {
 }
 
 impl ForkedProcesses {
-    /// No processes.
+    /// Creates the record of children that this process will fork.
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn).

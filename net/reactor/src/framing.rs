@@ -73,7 +73,7 @@ pub trait Framing: Send + 'static {
 /// A frame in a slice of input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFrame {
-    /// The octets of the content.
+    /// The octets of the content in the slice; headers and delimiters are outside.
     pub content: Range<usize>,
     /// The number of octets of the frame, with all that belongs to its form.
     pub len: usize,

@@ -33,7 +33,7 @@ pub struct JobPool {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{capacity} jobs wait for a thread of the pool, which is the limit")]
 pub struct TooManyJobs {
-    /// The most jobs that wait.
+    /// The most jobs that may wait for a thread.
     pub capacity: usize,
 }
 

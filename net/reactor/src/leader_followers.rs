@@ -59,6 +59,15 @@ impl DispatchId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StuckEpoch(u64);
 
+/// The caller of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nesting {
+    /// A thread that is inside of no handler of the reactor.
+    Outermost,
+    /// A handler of the reactor. The run leaves work to idle followers.
+    Nested,
+}
+
 /// The next action of a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Action<I> {
@@ -184,16 +193,16 @@ impl<I> Leadership<I> {
     }
 
     /// Counts one more thread in the reactor, unless it is a nested run, and returns its epoch.
-    pub(crate) fn enter(&self, is_nested: bool) -> StuckEpoch {
-        if !is_nested {
+    pub(crate) fn enter(&self, nesting: Nesting) -> StuckEpoch {
+        if nesting == Nesting::Outermost {
             self.threads.fetch_add(1, Ordering::SeqCst);
         }
         self.shared.lock().stuck_epoch
     }
 
     /// Counts one thread less, unless the end is a nested run's.
-    pub(crate) fn exit(&self, is_nested: bool, epoch: &mut StuckEpoch) {
-        if !is_nested {
+    pub(crate) fn exit(&self, nesting: Nesting, epoch: &mut StuckEpoch) {
+        if nesting == Nesting::Outermost {
             self.shared.lock().end_work(epoch);
             self.threads.fetch_sub(1, Ordering::SeqCst);
         }
@@ -205,23 +214,23 @@ impl<I> Leadership<I> {
     /// `epoch` is the thread's own, and shows whether it was found stuck.
     ///
     /// `condition_checks` is the value of [`condition_checks`](Self::condition_checks) before the caller checked its
-    /// condition; `None` if it runs until stopped. `is_nested`: the work is left to idle followers, if there are any.
+    /// condition; `None` if it runs until stopped.
     pub(crate) fn next(
         &self,
         deadline: Deadline,
         condition_checks: Option<u64>,
-        is_nested: bool,
+        nesting: Nesting,
         epoch: &mut StuckEpoch,
         mut claim: impl FnMut(&mut I) -> bool,
     ) -> Action<I> {
         let mut shared = self.shared.lock();
         shared.end_work(epoch);
-        let mut follower = Follower { is_nested, was_notified: false, duty: Duty::Undecided };
+        let mut follower = Follower { nesting, was_notified: false, duty: Duty::Undecided };
         let part = loop {
             if self.is_stopped() {
                 break Action::Stopped;
             }
-            let yields = is_nested && shared.has_idle();
+            let yields = nesting == Nesting::Nested && shared.has_idle();
             let leaves_items = yields || follower.is_unprompted() && !self.lacks_threads(&mut shared);
             if !leaves_items && let Some(item) = shared.take(&mut claim) {
                 self.make_room(&mut shared);
@@ -327,7 +336,8 @@ impl<I> Leadership<I> {
 
     /// One wait of a follower, and if it watches, one check of the leader.
     fn follow(&self, shared: &mut MutexGuard<'_, Shared<I>>, follower: &mut Follower, left: Option<Duration>) {
-        let is_nested = follower.is_nested;
+        let nesting = follower.nesting;
+        let nested_runs = usize::from(nesting == Nesting::Nested);
         let begins = match shared.watch {
             Watch::None => follower.duty != Duty::Slept,
             Watch::Requested => true,
@@ -336,17 +346,17 @@ impl<I> Leadership<I> {
         if begins {
             let last_state = self.state.load(Ordering::SeqCst);
             follower.duty = Duty::Watches { last_state, idle: 0, is_long: false };
-            shared.watch = Watch::by(is_nested);
+            shared.watch = Watch::by(nesting);
             shared.taken_at = Instant::now();
         }
         shared.waiting += 1;
-        shared.nested_waiting += usize::from(is_nested);
+        shared.nested_waiting += nested_runs;
         self.publish_watch(shared);
         if let Duty::Watches { idle, .. } = &mut follower.duty
             && *idle >= IDLE_TICKS
         {
             *idle = 0;
-            if self.stop_watching(shared, is_nested) {
+            if self.stop_watching(shared, nesting) {
                 follower.duty = Duty::Slept;
             }
         }
@@ -354,14 +364,17 @@ impl<I> Leadership<I> {
             let wait = left.map_or(self.tick, |left| left.min(self.tick));
             self.watcher.wait_for(shared, wait);
         } else {
-            let wake = if is_nested { &self.nested } else { &self.followers };
+            let wake = match nesting {
+                Nesting::Outermost => &self.followers,
+                Nesting::Nested => &self.nested,
+            };
             match left {
                 Some(left) => drop(wake.wait_for(shared, left)),
                 None => wake.wait(shared),
             }
         }
         shared.waiting -= 1;
-        shared.nested_waiting -= usize::from(is_nested);
+        shared.nested_waiting -= nested_runs;
         follower.was_notified = std::mem::take(&mut shared.is_waking);
         follower.check(self.state.load(Ordering::SeqCst));
     }
@@ -370,12 +383,12 @@ impl<I> Leadership<I> {
     ///
     /// Sequentially consistent on both sides: either the leader's load finds no watcher, or this load finds
     /// its dispatch.
-    fn stop_watching(&self, shared: &mut Shared<I>, is_nested: bool) -> bool {
+    fn stop_watching(&self, shared: &mut Shared<I>, nesting: Nesting) -> bool {
         shared.watch = Watch::None;
         self.publish_watch(shared);
         let may_sleep = self.phase() == LEADING;
         if !may_sleep {
-            shared.watch = Watch::by(is_nested);
+            shared.watch = Watch::by(nesting);
             self.publish_watch(shared);
         }
         may_sleep
@@ -492,15 +505,13 @@ impl<I> Leadership<I> {
     fn wake_one(&self, shared: &mut Shared<I>) {
         if shared.waiting > 0 && !shared.is_waking {
             shared.is_waking = true;
-            let is_nested = !shared.has_idle();
-            let of_kind = if is_nested { shared.nested_waiting } else { shared.waiting - shared.nested_waiting };
-            let is_watcher = shared.watch == Watch::by(is_nested) && of_kind == 1;
-            let wake = match is_watcher {
-                true => &self.watcher,
-                false if is_nested => &self.nested,
-                false => &self.followers,
+            let (nesting, waiting, wake) = if shared.has_idle() {
+                (Nesting::Outermost, shared.waiting - shared.nested_waiting, &self.followers)
+            } else {
+                (Nesting::Nested, shared.nested_waiting, &self.nested)
             };
-            wake.notify_one();
+            let is_watcher = shared.watch == Watch::by(nesting) && waiting == 1;
+            if is_watcher { self.watcher.notify_one() } else { wake.notify_one() }
         }
     }
 
@@ -545,14 +556,14 @@ impl<I> Leadership<I> {
     /// Takes one of the shared items, if any. A nested run takes none while another follower is idle.
     pub(crate) fn take(
         &self,
-        is_nested: bool,
+        nesting: Nesting,
         epoch: &mut StuckEpoch,
         mut claim: impl FnMut(&mut I) -> bool,
     ) -> Option<I> {
         let mut shared = self.shared.lock();
         shared.end_work(epoch);
         shared.taken_at = Instant::now();
-        if is_nested && shared.has_idle() { None } else { shared.take(&mut claim) }
+        if nesting == Nesting::Nested && shared.has_idle() { None } else { shared.take(&mut claim) }
     }
 
     /// Whether a follower is idle: it waits, and not inside of a handler.
@@ -687,8 +698,11 @@ impl<I> Shared<I> {
 
 impl Watch {
     /// The watcher is a nested run, or another follower.
-    fn by(is_nested: bool) -> Self {
-        if is_nested { Self::ByNestedRun } else { Self::ByFollower }
+    fn by(nesting: Nesting) -> Self {
+        match nesting {
+            Nesting::Outermost => Self::ByFollower,
+            Nesting::Nested => Self::ByNestedRun,
+        }
     }
 
     fn has_watcher(self) -> bool {
@@ -698,8 +712,7 @@ impl Watch {
 
 /// A thread without work.
 struct Follower {
-    /// It is a nested run.
-    is_nested: bool,
+    nesting: Nesting,
     /// Another thread has woken it.
     was_notified: bool,
     duty: Duty,
@@ -763,21 +776,21 @@ mod tests {
     struct Pair(Leadership<u32>, StuckEpoch);
 
     fn next(leadership: &Leadership<u32>, epoch: &mut StuckEpoch) -> Action<u32> {
-        leadership.next(Deadline::after(None), None, false, epoch, |_| true)
+        leadership.next(Deadline::after(None), None, Nesting::Outermost, epoch, |_| true)
     }
 
     impl Pair {
         /// `tick`: the interval of the watcher.
         fn new(tick: Duration, processors: usize) -> Self {
             let leadership = Leadership::new(tick, Duration::ZERO, processors, usize::MAX, false);
-            let mut epoch = leadership.enter(false);
+            let mut epoch = leadership.enter(Nesting::Outermost);
             assert_eq!(next(&leadership, &mut epoch), Action::Lead);
             Self(leadership, epoch)
         }
 
         /// Starts the follower, and waits until it watches. It takes one item.
         fn follow<'s>(&'s self, scope: &'s thread::Scope<'s, '_>) -> ScopedJoinHandle<'s, Action<u32>> {
-            let follower = scope.spawn(|| next(&self.0, &mut self.0.enter(false)));
+            let follower = scope.spawn(|| next(&self.0, &mut self.0.enter(Nesting::Outermost)));
             while self.0.shared.lock().waiting == 0 {
                 thread::yield_now();
             }

@@ -279,8 +279,8 @@ fn a_wake_up_reaches_conditional_runs() {
             .map(|number| {
                 let (reactor, flags) = (stage.reactor.clone(), Arc::clone(&flags));
                 thread::spawn(move || {
-                    let done = reactor.run_until(None, || flags[number].load(Ordering::SeqCst));
-                    assert!(done.expect("nothing can fail"));
+                    let has_flag = reactor.run_until(None, || flags[number].load(Ordering::SeqCst));
+                    assert!(has_flag.expect("nothing can fail"));
                 })
             })
             .collect();

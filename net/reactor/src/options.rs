@@ -87,7 +87,7 @@ impl Options {
         self
     }
 
-    /// Settings of the timer queue.
+    /// Sets the limit and the resolution of the timer queue.
     #[must_use]
     pub fn timer_options(mut self, options: TimerOptions) -> Self {
         self.timer_options = options;
@@ -120,8 +120,8 @@ impl Options {
         self
     }
 
-    /// The maximum number of ready handles, and again of expired timers, notices and jobs, dispatched between
-    /// two waits: 64 by default.
+    /// The maximum number of ready handles that are dispatched between two waits: 64 by default. It also
+    /// limits expired timers, and notices and jobs, each by themselves.
     #[must_use]
     pub fn max_events_per_wait(mut self, events: usize) -> Self {
         self.max_events_per_wait = events.clamp(1, 65_536);
@@ -145,9 +145,9 @@ impl Options {
         self
     }
 
-    /// The time after which a follower takes over the leadership from a long dispatch, or dispatches the other events
-    /// of its wait: 1 ms by default and at least. A handler that blocks calls
-    /// [`Context::promote`](crate::Context::promote) to not wait for that.
+    /// The time after which a follower takes over the leadership from a long dispatch, or dispatches the
+    /// other events of its wait: 1 ms by default, and not less. A handler that blocks need not wait for that
+    /// if it calls [`Context::promote`](crate::Context::promote).
     #[must_use]
     pub fn takeover_after(mut self, takeover_after: Duration) -> Self {
         self.takeover_after = takeover_after.max(Duration::from_millis(1));
@@ -179,14 +179,14 @@ impl Default for Options {
     }
 }
 
-/// The threads that dispatch.
+/// The threads that may dispatch events, and their cooperation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ThreadStrategy {
     /// The one thread in [`run`](crate::Reactor::run); no other may run it.
     Reactive,
     /// Any number of threads call [`run`](crate::Reactor::run). One of them, the leader, waits. It dispatches
-    /// a single event in place, and shares several with the followers, of which another then leads.
+    /// a single event in place. Several events are shared with the followers, one of which leads then.
     #[default]
     LeaderFollowers,
     /// The thread in [`run`](crate::Reactor::run) only waits, and passes events through a bounded queue to

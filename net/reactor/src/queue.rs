@@ -115,7 +115,7 @@ impl<J> Queue<J> {
 pub struct Expired {
     /// The timer that has expired.
     pub id: TimerId,
-    /// The argument with which it was scheduled.
+    /// The number with which it was scheduled, by which a handler can tell its timers apart.
     pub argument: u64,
     /// The number of further expiries of an interval timer that this call stands for, because they were not
     /// dispatched in time.

@@ -11,7 +11,7 @@ use spandrel_sync::{Arc, Mutex, thread};
 use crate::core::Scratch;
 use crate::current::CurrentReactor;
 use crate::demux::{self, Demultiplexer};
-use crate::leader_followers::{Action, DispatchId, Leadership, StuckEpoch};
+use crate::leader_followers::{Action, DispatchId, Leadership, Nesting, StuckEpoch};
 use crate::options::BeforeWait;
 use crate::queue::ItemKind;
 use crate::registry::{Core, Item, Job};
@@ -36,8 +36,8 @@ struct Run<'a> {
     done: Option<&'a mut dyn FnMut() -> bool>,
     /// Ends after one wait.
     once: bool,
-    /// It runs inside of a handler, and leaves the work to idle threads.
-    is_nested: bool,
+    /// `Nested` if the run leaves work to idle threads.
+    nesting: Nesting,
     calls: usize,
     epoch: StuckEpoch,
 }
@@ -49,7 +49,7 @@ impl Run<'_> {
 }
 
 impl Reactor {
-    /// With the default [`Options`].
+    /// Creates a reactor with the default [`Options`].
     ///
     /// # Errors
     /// Any error of the operating system.
@@ -57,7 +57,7 @@ impl Reactor {
         Self::with(&Options::default())
     }
 
-    /// With these options.
+    /// Creates a reactor with these options.
     ///
     /// # Errors
     /// Any error of the operating system, such as for a [`Backend`](crate::Backend) that is not available.
@@ -100,7 +100,7 @@ impl Reactor {
             deadline: Deadline::NEVER,
             done: None,
             once: false,
-            is_nested: false,
+            nesting: Nesting::Outermost,
             calls: 0,
             epoch: StuckEpoch::default(),
         })
@@ -115,7 +115,7 @@ impl Reactor {
             deadline: deadline(Some(span)),
             done: None,
             once: false,
-            is_nested: false,
+            nesting: Nesting::Outermost,
             calls: 0,
             epoch: StuckEpoch::default(),
         })
@@ -134,7 +134,7 @@ impl Reactor {
             deadline: deadline(timeout),
             done: Some(&mut done),
             once: false,
-            is_nested: false,
+            nesting: Nesting::Outermost,
             calls: 0,
             epoch: StuckEpoch::default(),
         });
@@ -154,7 +154,7 @@ impl Reactor {
             deadline: deadline(timeout),
             done: None,
             once: true,
-            is_nested: false,
+            nesting: Nesting::Outermost,
             calls: 0,
             epoch: StuckEpoch::default(),
         };
@@ -184,28 +184,30 @@ impl Reactor {
         let core = self.registry().core();
         let current = CurrentReactor::enter(core);
         let others = core.running.fetch_add(1, Ordering::SeqCst);
-        let result = if current.is_nested {
+        let result = if current.nesting == Nesting::Nested {
             // A single wait dispatches what it finds.
-            run.is_nested = !run.once;
+            if !run.once {
+                run.nesting = Nesting::Nested;
+            }
             core.leadership.promote_any();
-            self.take_part(run, current.is_nested)
+            self.take_part(run, current.nesting)
         } else if core.threads == ThreadStrategy::Reactive && others > 0 {
             Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 "another thread runs this reactor; only one may with the strategy Reactive",
             ))
         } else {
-            self.take_part(run, current.is_nested)
+            self.take_part(run, current.nesting)
         };
         core.running.fetch_sub(1, Ordering::SeqCst);
         result
     }
 
-    fn take_part(&self, run: &mut Run<'_>, is_nested: bool) -> io::Result<()> {
+    fn take_part(&self, run: &mut Run<'_>, nesting: Nesting) -> io::Result<()> {
         let registry = self.registry();
         let leadership = &registry.core().leadership;
         let mut scratch = registry.core().borrow_scratch();
-        run.epoch = leadership.enter(is_nested);
+        run.epoch = leadership.enter(nesting);
         let result = loop {
             let condition_checks = run.done.is_some().then(|| leadership.condition_checks());
             if run.is_done() {
@@ -228,7 +230,7 @@ impl Reactor {
             }
         };
         registry.core().return_scratch(scratch);
-        leadership.exit(is_nested, &mut run.epoch);
+        leadership.exit(nesting, &mut run.epoch);
         leadership.promote_if_free();
         result
     }
@@ -241,13 +243,13 @@ impl Reactor {
         if let Some(BeforeWait(before_wait)) = before_wait
             && !leadership.is_stopped()
         {
-            if let Some(item) = leadership.take(run.is_nested, &mut run.epoch, |item| registry.claim_shared(item)) {
+            if let Some(item) = leadership.take(run.nesting, &mut run.epoch, |item| registry.claim_shared(item)) {
                 return Action::Work(item);
             }
             before_wait();
         }
-        let (deadline, is_nested, epoch) = (run.deadline, run.is_nested, &mut run.epoch);
-        leadership.next(deadline, condition_checks, is_nested, epoch, |item| registry.claim_shared(item))
+        let (deadline, nesting, epoch) = (run.deadline, run.nesting, &mut run.epoch);
+        leadership.next(deadline, condition_checks, nesting, epoch, |item| registry.claim_shared(item))
     }
 
     /// Leads as long as possible. False: the run has ended.
@@ -259,7 +261,7 @@ impl Reactor {
             core.gather(scratch, run.deadline.remaining())?;
             if core.has_workers() {
                 run.calls += self.hand_over(scratch);
-            } else if run.is_nested && scratch.len() > 0 && core.leadership.has_idle() {
+            } else if run.nesting == Nesting::Nested && scratch.len() > 0 && core.leadership.has_idle() {
                 leading.phase = None;
                 core.leadership.pass_on(scratch.drain());
                 return Ok(true);
@@ -293,7 +295,7 @@ impl Reactor {
         let registry = self.registry();
         while run.once
             && let Some(item) =
-                registry.core().leadership.take(false, &mut run.epoch, |item| registry.claim_shared(item))
+                registry.core().leadership.take(Nesting::Outermost, &mut run.epoch, |item| registry.claim_shared(item))
         {
             run.calls += registry.dispatch(item, DispatchId::NONE);
         }

@@ -141,7 +141,7 @@ impl Registry {
         self.core().clock.now()
     }
 
-    /// The number of handlers.
+    /// The handlers that are registered, suspended ones included.
     #[must_use]
     pub fn len(&self) -> usize {
         let ours = {
@@ -154,7 +154,7 @@ impl Registry {
         self.core().table.len().saturating_sub(ours)
     }
 
-    /// Whether there is no handler.
+    /// Whether no handler is registered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -166,7 +166,7 @@ impl Registry {
         self.core().demux.backend()
     }
 
-    /// Whether a handler with that identifier is registered.
+    /// Whether the handler is registered still.
     #[must_use]
     pub fn contains(&self, id: HandlerId) -> bool {
         self.live(id).is_ok()

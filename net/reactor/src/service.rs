@@ -278,13 +278,13 @@ impl<F: Family, H> Service<F, H> {
         entry.open_connections().set(entry, Arc::downgrade(stream));
     }
 
-    /// The stream of this connection.
+    /// The stream by which octets are exchanged with the peer.
     #[must_use]
     pub fn stream(&self) -> &F::Stream {
         &self.connection.stream
     }
 
-    /// The address of the peer.
+    /// The address that the connection was accepted from, or made to.
     #[must_use]
     pub fn remote(&self) -> &F::Addr {
         &self.connection.remote
@@ -449,7 +449,7 @@ impl<F: Family> Peer<'_, F> {
         &self.connection.stream
     }
 
-    /// The address of the peer.
+    /// The address that the connection was accepted from, or made to.
     #[must_use]
     pub fn remote(&self) -> &F::Addr {
         &self.connection.remote

@@ -43,7 +43,7 @@ impl Shards {
         Ok(shards)
     }
 
-    /// One reactor for each thread.
+    /// The reactors, in the order of their threads.
     #[must_use]
     pub fn reactors(&self) -> &[Reactor] {
         &self.reactors

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError}; // for the whole process, so no
 
 use spandrel_sync::Arc;
 
-/// A request to end the process.
+/// The signal or console event that requests the end of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TerminationRequest {

@@ -75,7 +75,7 @@ where
 pub struct ConfiguredStream(Stream);
 
 impl ConfiguredStream {
-    /// A stream without modules.
+    /// A stream to which directives add modules.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self(Stream::new(name))

@@ -9,7 +9,7 @@ use spandrel_sync::{Arc, Condition, Mutex};
 
 use crate::WaterMarks;
 
-/// A question or an instruction to a module.
+/// A question or an instruction that a control message carries to a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Query {
     /// The water marks of the module's queues.
@@ -24,7 +24,7 @@ pub enum Query {
     Custom(u32),
 }
 
-/// The answer to a [`Query`].
+/// The answer of a module to a [`Query`].
 #[derive(Debug)]
 pub enum Answer {
     /// The water marks of both queues.
@@ -40,7 +40,7 @@ pub enum Answer {
     Custom(Option<MessageBlock>),
 }
 
-/// The reason for which there is no answer.
+/// The reason why a control message got no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// No module has the name, or none knows the request.
@@ -83,7 +83,7 @@ impl Request {
         (Self { module: module.map(str::to_owned), query, reply: Arc::clone(&reply) }, reply)
     }
 
-    /// The question that the control message asks.
+    /// The question or the instruction that the module is to answer.
     #[must_use]
     pub fn query(&self) -> Query {
         self.query

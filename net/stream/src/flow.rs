@@ -62,14 +62,14 @@ impl TaskWait<'_> {
     /// A task goes on as soon as one of its threads does, and a thread waits for one task. So the wait can end if a
     /// task with a thread that does not wait can be reached from it.
     pub(crate) fn is_in_circle(&self) -> bool {
-        let mut seen: Vec<Arc<TaskThreads>> = vec![Arc::clone(self.awaited)];
+        let mut visited: Vec<Arc<TaskThreads>> = vec![Arc::clone(self.awaited)];
         let mut next = 0;
-        while let Some(task) = seen.get(next).cloned() {
+        while let Some(task) = visited.get(next).cloned() {
             next += 1;
             let Some(awaited) = task.all_awaited() else { return false };
             for other in awaited {
-                if !seen.iter().any(|known| Arc::ptr_eq(known, &other)) {
-                    seen.push(other);
+                if !visited.iter().any(|known| Arc::ptr_eq(known, &other)) {
+                    visited.push(other);
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::{Context, Message, OpenContext, PutError, QueueStrategy, ServiceConte
 
 /// The processing of one direction of a module, without the choice of its threads.
 pub trait Service<L: QueueStrategy = Mutex>: Send + Sync + 'static {
-    /// Processes a message, and passes it or others on.
+    /// Processes a message in the thread that the task has chosen, and passes it or others on.
     ///
     /// # Errors
     /// [`PutError`].
@@ -42,12 +42,12 @@ pub struct Asynchronous<S> {
 }
 
 impl<S> Asynchronous<S> {
-    /// A task with one thread.
+    /// A task whose one thread processes the queued messages in order.
     pub fn new(service: S) -> Self {
         Self { service, threads: NonZero::<usize>::MIN }
     }
 
-    /// A task with that many threads.
+    /// A task whose threads process the queued messages in parallel.
     pub fn with_threads(service: S, threads: NonZero<usize>) -> Self {
         Self { service, threads }
     }

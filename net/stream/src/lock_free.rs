@@ -333,14 +333,14 @@ impl<T: Queued> LockFreeQueue<T> {
         let mut present = Weight::between(reserved, known);
         let is_above_high = |present: Weight| Weight(present.0.wrapping_add(weight.0)).octets() >= marks.high;
         if reserved & CONTROLLED != 0 || is_above_high(present) || present.items() >= marks.messages {
-            let taken = self.taken.load(Ordering::SeqCst);
+            let taken_items = self.taken.load(Ordering::SeqCst);
             if self.producers.reserved.load(Ordering::SeqCst) != reserved {
                 return None; // `taken` may be newer
             }
             // A thread that comes late does not replace a newer value.
             let known_taken = &self.producers.known_taken;
-            _ = known_taken.compare_exchange(known, taken, Ordering::SeqCst, Ordering::Relaxed);
-            present = Weight::between(reserved, taken);
+            _ = known_taken.compare_exchange(known, taken_items, Ordering::SeqCst, Ordering::Relaxed);
+            present = Weight::between(reserved, taken_items);
             if !beyond && is_full(reserved, present, &marks) {
                 return Some(Err(EnqueueFailure::Full));
             }
@@ -436,12 +436,12 @@ impl<T: Queued> LockFreeQueue<T> {
 
     /// The word of the producers, and what the queue holds, at one time.
     fn present(&self) -> (u64, Weight) {
-        let mut taken = self.taken.load(Ordering::SeqCst);
+        let mut taken_items = self.taken.load(Ordering::SeqCst);
         loop {
             let reserved = self.producers.reserved.load(Ordering::SeqCst);
             match self.taken.load(Ordering::SeqCst) {
-                unchanged if unchanged == taken => return (reserved, Weight::between(reserved, taken)),
-                newer => taken = newer,
+                unchanged if unchanged == taken_items => return (reserved, Weight::between(reserved, taken_items)),
+                newer => taken_items = newer,
             }
         }
     }
@@ -502,22 +502,22 @@ impl<T: Queued> LockFreeQueue<T> {
         self.not_full.notify_all();
     }
 
-    /// The water marks in force.
+    /// The octets and items at which flow control begins and ends at present.
     pub fn water_marks(&self) -> WaterMarks {
         self.shared.marks()
     }
 
-    /// The number of items.
+    /// The number of queued items; it may have changed by the time the caller sees it.
     pub fn len(&self) -> usize {
         self.present().1.items()
     }
 
-    /// Whether there is no item.
+    /// Whether no item is queued.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The octets of all items.
+    /// The octets of the queued items, as [`Queued::octets`] counts them.
     pub fn octets(&self) -> usize {
         self.present().1.octets()
     }
@@ -538,7 +538,7 @@ impl<T: Queued> LockFreeQueue<T> {
         LockWaits::default()
     }
 
-    /// Whether it is closed.
+    /// Whether [`close`](Self::close) was called.
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.producers.reserved.load(Ordering::SeqCst) & CLOSED != 0

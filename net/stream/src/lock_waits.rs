@@ -6,9 +6,9 @@ use std::time::Duration;
 /// The waits of threads for a lock that another one held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockWaits {
-    /// The number of waits.
+    /// The number of times that a thread had to wait.
     pub count: u64,
-    /// The sum of their times.
+    /// The sum of the times of these waits.
     pub time: Duration,
 }
 

@@ -42,7 +42,7 @@ pub struct MapManager<E, I, L: Lock = Mutex> {
 }
 
 impl<E: Eq + Hash, I, L: Lock> MapManager<E, I, L> {
-    /// An empty map without a limit.
+    /// An empty map without a limit on its bindings.
     #[must_use]
     pub fn new() -> Self {
         Self::with_limit(usize::MAX)
@@ -121,12 +121,12 @@ impl<E: Eq + Hash, I, L: Lock> MapManager<E, I, L> {
         bindings.iter().map(|(external, internal)| (external.clone(), internal.clone())).collect()
     }
 
-    /// The number of bindings.
+    /// The identifiers that are bound.
     pub fn len(&self) -> usize {
         self.bindings.read().len()
     }
 
-    /// Whether there is none.
+    /// Whether no identifier is bound.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

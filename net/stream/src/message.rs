@@ -8,7 +8,7 @@ use spandrel_sync::time::Instant;
 
 use crate::control::Request;
 
-/// The purpose of a message.
+/// The meaning of a message to the modules that it passes.
 #[derive(Debug)]
 pub enum MessageKind {
     /// Data of the application.
@@ -65,7 +65,7 @@ impl Message {
         Self(Box::new(Parts { kind, priority: 0, deadline: None, control: None, data: None }))
     }
 
-    /// A message with data of the application.
+    /// A message with data of the application, without a priority of its own.
     #[must_use]
     pub fn data(block: MessageBlock) -> Self {
         let mut message = Self::new(MessageKind::Data);
@@ -95,7 +95,7 @@ impl Message {
         self
     }
 
-    /// The kind: data, or one for the protocol.
+    /// The purpose of the message: data, flush or request.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> &MessageKind {
@@ -126,7 +126,7 @@ impl Message {
         self.0.control.take_if(|control| control.is::<C>())?.downcast().ok()
     }
 
-    /// The data, if there is any.
+    /// The first block of the data; `None` for a message without data.
     #[inline]
     #[must_use]
     pub fn block(&self) -> Option<&MessageBlock> {

@@ -119,26 +119,26 @@ fn without_locks_each_producer_has_its_order() {
             .map(|_| {
                 let queue = Arc::clone(&queue);
                 thread::spawn(move || {
-                    let mut taken: Vec<usize> = Vec::new();
+                    let mut items: Vec<usize> = Vec::new();
                     while let Ok(Item(number)) = queue.take(Wait::Forever) {
-                        let last = taken.iter().rfind(|other| **other / 10 == number / 10);
-                        assert!(last.is_none_or(|last| *last < number), "{number} after {taken:?}");
-                        taken.push(number);
+                        let last = items.iter().rfind(|other| **other / 10 == number / 10);
+                        assert!(last.is_none_or(|last| *last < number), "{number} after {items:?}");
+                        items.push(number);
                     }
-                    taken.len()
+                    items.len()
                 })
             })
             .collect();
         producers.into_iter().for_each(|thread| thread.join().unwrap());
         queue.close();
-        let taken: usize = consumers.into_iter().map(|thread| thread.join().unwrap()).sum();
-        assert_eq!((taken, queue.counts()), (8, (0, 0, 0)));
+        let item_count: usize = consumers.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert_eq!((item_count, queue.counts()), (8, (0, 0, 0)));
     });
 }
 
 fn taking_once<Q: AnyQueue>() {
     let queue = Q::with(WaterMarks::new(3, 1).messages(2), None);
-    let taken = Arc::new(AtomicUsize::new(0));
+    let item_count = Arc::new(AtomicUsize::new(0));
     let producers: Vec<_> = (0..2)
         .map(|_| {
             let queue = Arc::clone(&queue);
@@ -151,11 +151,11 @@ fn taking_once<Q: AnyQueue>() {
         .collect();
     let consumers: Vec<_> = (0..2)
         .map(|_| {
-            let (queue, taken) = (Arc::clone(&queue), Arc::clone(&taken));
+            let (queue, item_count) = (Arc::clone(&queue), Arc::clone(&item_count));
             thread::spawn(move || {
                 loop {
                     match queue.take(Wait::Forever) {
-                        Ok(_) => _ = taken.fetch_add(1, Ordering::SeqCst),
+                        Ok(_) => _ = item_count.fetch_add(1, Ordering::SeqCst),
                         Err(DequeueError::Closed) => return,
                         Err(error) => assert_eq!(error, DequeueError::Pulsed),
                     }
@@ -174,7 +174,7 @@ fn taking_once<Q: AnyQueue>() {
     producers.into_iter().for_each(|thread| thread.join().unwrap());
     queue.close();
     consumers.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!(taken.load(Ordering::SeqCst), 6);
+    assert_eq!(item_count.load(Ordering::SeqCst), 6);
     assert_eq!(queue.counts(), (0, 0, 0));
 }
 

@@ -27,7 +27,7 @@ pub struct Module<L: QueueStrategy = Mutex> {
 }
 
 impl<L: QueueStrategy> Module<L> {
-    /// A module of these tasks.
+    /// A module of these tasks, whose queues have the default water marks.
     pub fn new(name: impl Into<String>, reader: impl Task<L>, writer: impl Task<L>) -> Self {
         let (reader, writer) = (Box::new(reader), Box::new(writer));
         Self { name: name.into(), reader, writer, marks: WaterMarks::DEFAULT }

@@ -120,7 +120,7 @@ where
         Self { core: Arc::new(Core { router: Box::new(router), above, below }) }
     }
 
-    /// Attaches the lower end of a stream.
+    /// Attaches the lower end of a stream, which then gets the messages for `key` that come up.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -133,7 +133,7 @@ where
         attach(stream, &stream.below, &self.core.above, key.clone(), self.attached(key, Side::Writer))
     }
 
-    /// Attaches the upper end of a stream.
+    /// Attaches the upper end of a stream, which then gets the messages for `key` that go down.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -153,15 +153,15 @@ where
     /// Detaches a stream above; returns whether there was one.
     pub fn unbind_above(&self, key: &K) -> bool {
         let _linking = linking();
-        let found = self.core.above.unbind(key).and_then(|stream| stream.0.upgrade());
-        found.map(|stream| stream.below.write().take()).is_some()
+        let upper = self.core.above.unbind(key).and_then(|stream| stream.0.upgrade());
+        upper.map(|stream| stream.below.write().take()).is_some()
     }
 
     /// Detaches a stream below; returns whether there was one.
     pub fn unbind_below(&self, key: &K) -> bool {
         let _linking = linking();
-        let found = self.core.below.unbind(key).and_then(|stream| stream.0.upgrade());
-        found.map(|stream| stream.above.write().take()).is_some()
+        let lower = self.core.below.unbind(key).and_then(|stream| stream.0.upgrade());
+        lower.map(|stream| stream.above.write().take()).is_some()
     }
 
     /// The identifiers of the streams above, in no certain order.
@@ -206,9 +206,9 @@ fn live_streams<K: Clone + Eq + Hash, L: QueueStrategy, M: Lock>(
 /// Whether messages that go down in one stream can come to the other, or both are the same. Where tails are linked, messages
 /// turn round, and never go down again by themselves.
 fn is_above<L: QueueStrategy>(upper: &Arc<StreamCore<L>>, lower: &Arc<StreamCore<L>>) -> bool {
-    let mut seen = vec![Arc::clone(upper)];
+    let mut visited = vec![Arc::clone(upper)];
     let mut next = 0;
-    while let Some(stream) = seen.get(next).cloned() {
+    while let Some(stream) = visited.get(next).cloned() {
         next += 1;
         if Arc::ptr_eq(&stream, lower) {
             return true;
@@ -216,8 +216,8 @@ fn is_above<L: QueueStrategy>(upper: &Arc<StreamCore<L>>, lower: &Arc<StreamCore
         let below = stream.below.read().clone();
         if let Some(Beyond::Multiplexor(attachment)) = below {
             for stream in attachment.next() {
-                if !seen.iter().any(|known| Arc::ptr_eq(known, &stream)) {
-                    seen.push(stream);
+                if !visited.iter().any(|known| Arc::ptr_eq(known, &stream)) {
+                    visited.push(stream);
                 }
             }
         }

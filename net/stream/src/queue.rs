@@ -408,24 +408,24 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         L::notify_all(&self.not_full);
     }
 
-    /// The water marks in force.
+    /// The octets and items at which flow control begins and ends at present.
     pub fn water_marks(&self) -> WaterMarks {
         self.state.lock().marks
     }
 
-    /// The number of items.
+    /// The number of queued items; it may have changed by the time the caller sees it.
     pub fn len(&self) -> usize {
         let mut state = self.state.lock();
         self.refresh(&mut state);
         state.len()
     }
 
-    /// Whether there is no item.
+    /// Whether no item is queued.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The octets of all items.
+    /// The octets of the queued items, as [`Queued::octets`] counts them.
     pub fn octets(&self) -> usize {
         let mut state = self.state.lock();
         self.refresh(&mut state);
@@ -449,7 +449,7 @@ impl<T: Queued, L: Monitor> MessageQueue<T, L> {
         front + self.state.lock().lock_waits
     }
 
-    /// Whether it is closed.
+    /// Whether [`close`](Self::close) was called.
     pub fn is_closed(&self) -> bool {
         self.state.lock().is_closed
     }

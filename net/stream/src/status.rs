@@ -11,7 +11,7 @@ use crate::{LockWaits, QueueStrategy, Side, TaskQueue, WaterMarks};
 /// call, but not all at the same one.
 #[derive(Clone, Debug)]
 pub struct StreamStatus {
-    /// The name of the stream.
+    /// The name that the stream was made with.
     pub name: String,
     /// Whether the whole stream is suspended.
     pub is_suspended: bool,
@@ -19,10 +19,10 @@ pub struct StreamStatus {
     pub modules: Vec<ModuleStatus>,
 }
 
-/// The state of a module.
+/// The tasks of a module at one moment.
 #[derive(Clone, Debug)]
 pub struct ModuleStatus {
-    /// The name of the module.
+    /// The name by which the stream knows the module.
     pub name: String,
     /// Whether a control message has stopped it.
     pub is_stopped: bool,
@@ -32,7 +32,7 @@ pub struct ModuleStatus {
     pub writer: TaskStatus,
 }
 
-/// The state of a task.
+/// The counts and the queue of a task at one moment.
 #[derive(Clone, Debug)]
 pub struct TaskStatus {
     /// The messages that it has received since it was made.
@@ -41,11 +41,11 @@ pub struct TaskStatus {
     pub threads: usize,
     /// Whether all its threads have panicked.
     pub has_failed: bool,
-    /// The messages in its queue.
+    /// The messages in its queue, not yet taken by a thread.
     pub messages: usize,
     /// The octets of those messages.
     pub octets: usize,
-    /// The limits of the queue.
+    /// The octets and items at which the queue's flow control begins and ends.
     pub marks: WaterMarks,
     /// Whether producers wait for room in the queue.
     pub is_flow_controlled: bool,

@@ -41,7 +41,7 @@ use crate::{DequeueError, EnqueueError, LockFreeQueue, LockWaits, Message, Messa
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait QueueStrategy: 'static {
-    /// The queue of a task.
+    /// The queue in which a task keeps its messages.
     type Queue: TaskQueue;
 }
 
@@ -82,13 +82,13 @@ pub trait TaskQueue: Sized + Operations<<Self as TaskQueue>::Position> {
     /// The position behind all others.
     const TAIL: Self::Position;
 
-    /// The number of messages.
+    /// The messages that are queued.
     fn len(&self) -> usize;
-    /// Whether there is no message.
+    /// Whether no message is queued.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// The octets of all messages.
+    /// The octets of the queued messages.
     fn octets(&self) -> usize;
     /// Whether flow control makes producers wait.
     fn is_full(&self) -> bool;

@@ -156,7 +156,7 @@ impl<L: QueueStrategy> Stream<L> {
         }
     }
 
-    /// The name, as given when the stream was made.
+    /// The name that the stream was made with.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name

@@ -103,14 +103,14 @@ pub enum PutFailure {
     PutFailure::Failed => "all threads of a task on its way have panicked",
 })]
 pub struct PutError {
-    /// The reason why it was not passed on.
+    /// The state of the stream or task that prevented it.
     pub reason: PutFailure,
-    /// The message that was not passed on.
+    /// The message, returned to its sender.
     pub message: Message,
 }
 
 impl PutError {
-    /// The refusal of a message by a task.
+    /// The refusal of a message, which returns to its sender.
     #[must_use]
     pub fn refused(message: Message) -> Self {
         Self { reason: PutFailure::Refused, message }
@@ -223,7 +223,7 @@ impl<'s, L: QueueStrategy> Context<'s, L> {
         self.route.task(self.place.opposite())
     }
 
-    /// The queue of this task.
+    /// The queue in which this task keeps messages for its threads.
     #[must_use]
     pub fn queue(&self) -> &'s L::Queue {
         self.route.queue(self.place)
@@ -342,7 +342,7 @@ impl<L: QueueStrategy> fmt::Debug for Context<'_, L> {
     }
 }
 
-/// The argument of [`Task::open`].
+/// The module and the side of a task that is being opened.
 pub struct OpenContext<'s> {
     pub(crate) module: &'s str,
     pub(crate) side: Side,
@@ -390,7 +390,7 @@ pub(crate) trait TaskThread<L: QueueStrategy> {
     fn threads(&self) -> &Arc<TaskThreads>;
 }
 
-/// A thread of a task: argument of [`Task::svc`].
+/// The queue and the stream of a task's own thread, for [`Task::svc`].
 pub struct ServiceContext<'s, L: QueueStrategy = Mutex> {
     pub(crate) running: &'s mut dyn TaskThread<L>,
     pub(crate) thread: &'s ThreadContext,

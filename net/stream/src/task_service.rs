@@ -31,7 +31,7 @@ where
         Self { make, stream: Mutex::new(None) }
     }
 
-    /// Gives the task a message.
+    /// Gives the task a message, through the stream that holds it.
     ///
     /// # Errors
     /// [`PutError`] with the message; [`PutFailure::Closed`] if the service is not linked.

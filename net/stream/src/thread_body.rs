@@ -84,11 +84,11 @@ impl<L: QueueStrategy> Running<'_, L> {
 impl<L: QueueStrategy> TaskThread<L> for Running<'_, L> {
     fn take(&mut self, end: WaitEnd) -> Result<Message, DequeueError> {
         loop {
-            let taken = self.module.slot(self.place.side).queue.take(&mut self.pulses, end);
+            let message = self.module.slot(self.place.side).queue.take(&mut self.pulses, end);
             self.refresh();
-            match taken {
+            match message {
                 Err(DequeueError::Pulsed) => {} // the stream has changed
-                taken => return taken,
+                message => return message,
             }
         }
     }

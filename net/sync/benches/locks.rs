@@ -84,8 +84,8 @@ fn main() {
     let arguments: Vec<_> = std::env::args().collect();
     for (word, candidates) in [("alone", &ALONE[..]), ("two", &CONTENDED[..])] {
         if let Some(at) = arguments.iter().position(|argument| argument == word) {
-            let wanted = arguments.get(at + 1).map_or("", String::as_str);
-            let (_, run) = candidates.iter().find(|(name, _)| *name == wanted).expect("the name of a strategy");
+            let scenario = arguments.get(at + 1).map_or("", String::as_str);
+            let (_, run) = candidates.iter().find(|(name, _)| *name == scenario).expect("the name of a strategy");
             return run(1_000_000);
         }
     }

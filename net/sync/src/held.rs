@@ -39,7 +39,7 @@ mod counting {
     /// The locks that a source file takes.
     #[derive(Clone, Copy, Debug, Default)]
     pub struct RecordedLocks {
-        /// Whether all of them inherit priorities.
+        /// Whether every one of these locks inherits priorities.
         pub inherit_priorities: bool,
         /// The most processor time in which a thread, of any name, has held one of them. Waits and preemption are not
         /// part of it.

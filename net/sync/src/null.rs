@@ -35,7 +35,7 @@ impl<T> NullMutex<T> {
 }
 
 impl<T: ?Sized> NullMutex<T> {
-    /// Locks the mutex.
+    /// Locks the mutex. It never waits: the only possible holder is this thread.
     ///
     /// # Panics
     /// If the thread has locked it already.
@@ -147,7 +147,7 @@ impl NullCondition {
         Self
     }
 
-    /// Refuses to wait.
+    /// Refuses to wait: nobody else could notify the only thread.
     ///
     /// # Errors
     /// Always [`WouldDeadlock`].

@@ -53,7 +53,7 @@ pub struct OwnedPermit {
 pub struct TooManyPermits {
     /// The permits that were to be added.
     pub permits: usize,
-    /// The free permits of the semaphore.
+    /// The permits that were free at that time.
     pub free: usize,
 }
 spandrel_error::debug_as_report!(TooManyPermits);

@@ -51,7 +51,7 @@ struct Waiter {
     turn: Condition,
 }
 
-/// The token, held; released when its holder's last guard is dropped. It stays in its thread.
+/// A token that its thread holds. Dropping the last guard of the thread releases it.
 #[must_use = "the token is given up when the guard is dropped"]
 pub struct TokenGuard<'a> {
     token: &'a Token,

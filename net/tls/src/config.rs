@@ -93,8 +93,8 @@ enum Clients {
 }
 
 impl ServerOptions {
-    /// With the server's certificate, those of the intermediate authorities, and the key that belongs to the
-    /// first.
+    /// Options without client certificates. `chain` begins with the server's certificate, to which `key`
+    /// belongs; those of the intermediate authorities follow.
     pub fn new(
         provider: Arc<CryptoProvider>,
         chain: Vec<CertificateDer<'static>>,
@@ -117,7 +117,7 @@ impl ServerOptions {
         self
     }
 
-    /// For [`Tls::server`](crate::Tls::server).
+    /// Checks the settings, and makes the configuration for [`Tls::server`](crate::Tls::server).
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -164,8 +164,8 @@ impl ClientOptions {
 
     common_options!();
 
-    /// The client certificate for servers that request one, with those of the intermediate authorities and
-    /// the key that belongs to the first.
+    /// The certificate chain and the key for servers that request a client certificate. `chain` begins with
+    /// the client's own certificate, to which `key` belongs; those of the intermediate authorities follow.
     pub fn identity(mut self, chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
         self.identity = Some((chain, key));
         self
@@ -178,7 +178,7 @@ impl ClientOptions {
         self
     }
 
-    /// For [`Tls::client`](crate::Tls::client).
+    /// Checks the settings, and makes the configuration for [`Tls::client`](crate::Tls::client).
     ///
     /// # Errors
     /// See [`ConfigError`].

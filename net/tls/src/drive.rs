@@ -28,15 +28,15 @@ impl<S: Transfer> Stream<S> {
             if session.is_handshaking() && !session.is_read_shut {
                 session = into_result(self.establish(session, &mut wait))?;
             }
-            let taken = session.take(slices);
+            let accepted = session.take(slices);
             if session.has_output() && !has_sent {
                 session = self.send_without_waiting(session); // alerts, new keys
                 has_sent = true;
-                if let Ok(None) = taken {
+                if let Ok(None) = accepted {
                     continue; // the lock was free meanwhile, so octets may have arrived
                 }
             }
-            match taken? {
+            match accepted? {
                 Some(octets) => return Ok(octets),
                 None => session = into_result(self.fill(session, &mut wait))?,
             }

@@ -113,10 +113,10 @@ fn timeouts_leave_the_connection_usable() {
         let (client, server) = pair();
         let tries = |mut step: Box<dyn FnMut() -> io::Result<usize> + Send>, whole: usize| {
             move || {
-                let mut done = 0;
-                while done < whole {
+                let mut steps = 0;
+                while steps < whole {
                     match step() {
-                        Ok(octets) => done += octets,
+                        Ok(octets) => steps += octets,
                         Err(error) => assert_eq!(error.kind(), ErrorKind::TimedOut),
                     }
                 }

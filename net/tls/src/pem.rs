@@ -66,7 +66,7 @@ pub enum PemError {
 }
 spandrel_error::debug_as_report!(PemError);
 
-/// The source of malformed PEM, for errors.
+/// The file or the text that is not PEM, for messages.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PemOrigin {
     /// The file with this path.
@@ -84,7 +84,7 @@ impl fmt::Display for PemOrigin {
     }
 }
 
-/// The source of PEM.
+/// A file or a text from which certificates and keys are read.
 #[derive(Clone, Copy, Debug)]
 pub enum Pem<'a> {
     /// The path of a PEM file.
@@ -140,7 +140,7 @@ pub fn private_key<'a>(from: impl Into<Pem<'a>>) -> Result<PrivateKeyDer<'static
     }
 }
 
-/// The certificates, as authorities to trust.
+/// Reads certificates as the authorities that are trusted.
 ///
 /// # Errors
 /// See [`PemError`].
@@ -152,7 +152,7 @@ pub fn authorities<'a>(from: impl Into<Pem<'a>>) -> Result<RootCertStore, PemErr
     Ok(store)
 }
 
-/// The lists of revoked certificates.
+/// Reads lists of revoked certificates (CRLs).
 ///
 /// # Errors
 /// See [`PemError`].

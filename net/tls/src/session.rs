@@ -209,7 +209,7 @@ impl Session {
     /// # Errors
     /// The failure that ended receiving, once all earlier octets were taken.
     pub(crate) fn take(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<Option<usize>> {
-        let mut taken = 0;
+        let mut accepted = 0;
         'slices: for slice in slices {
             let mut room = &mut slice[..];
             while !room.is_empty() {
@@ -225,18 +225,18 @@ impl Session {
                     Err(_) => break 'slices,
                 };
                 if octets == 0 {
-                    return Ok(Some(taken)); // `close_notify`
+                    return Ok(Some(accepted)); // `close_notify`
                 }
                 self.connection.reader().consume(octets);
                 room = &mut room[octets..];
-                taken += octets;
+                accepted += octets;
             }
         }
-        match (taken, self.failed.as_ref().or(self.ended.as_ref())) {
+        match (accepted, self.failed.as_ref().or(self.ended.as_ref())) {
             (0, None) => Ok(None),
             (0, Some(_)) if self.is_read_shut => Ok(Some(0)),
             (0, Some(reason)) => Err(reason.clone().into()),
-            (taken, _) => Ok(Some(taken)),
+            (accepted, _) => Ok(Some(accepted)),
         }
     }
 

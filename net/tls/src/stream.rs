@@ -141,8 +141,8 @@ impl<S: Transfer> Stream<S> {
     }
 
     /// Sends the [ciphertext in the stream](Self::has_unsent), such as `close_notify` of a nonblocking close;
-    /// waits no longer than `timeout`, if there is one. Rarely needed: every transfer, and every wait on the
-    /// handle, does it.
+    /// waits no longer than `timeout`, if there is one. Rarely needed, since every transfer and every wait on
+    /// the handle also sends it.
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] on a timeout; those of the underlying stream.
@@ -268,7 +268,7 @@ impl<S: Transfer> Stream<S> {
         self.session.lock().connection.peer_certificates().map(look)
     }
 
-    /// The version of TLS.
+    /// The version of TLS in use; `None` before the handshake.
     #[must_use]
     pub fn protocol_version(&self) -> Option<ProtocolVersion> {
         self.session.lock().connection.protocol_version()
@@ -280,7 +280,7 @@ impl<S: Transfer> Stream<S> {
         self.session.lock().connection.negotiated_cipher_suite()
     }
 
-    /// The application protocol (ALPN).
+    /// The application protocol that both sides have chosen (ALPN); `None` without one.
     #[must_use]
     pub fn alpn_protocol(&self) -> Option<Vec<u8>> {
         self.session.lock().connection.alpn_protocol().map(<[u8]>::to_vec)

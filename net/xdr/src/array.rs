@@ -27,7 +27,7 @@ pub trait Counted: Sized {
 pub struct Bounded<T, const MAX: u32>(T);
 
 impl<T: Counted, const MAX: u32> Bounded<T, MAX> {
-    /// A value that keeps the maximum.
+    /// Checks that the value has at most `MAX` elements.
     ///
     /// # Errors
     /// [`XdrError::TooLong`].

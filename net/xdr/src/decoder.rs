@@ -48,7 +48,7 @@ pub enum Padding {
 /// the memory of its largest arm, and four octets if the present arm is void.
 pub const SMALLEST_MEMORY: usize = 64 << 10;
 
-/// The limits of a decoder.
+/// The limits on the values that a decoder accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The most levels of boxes, arrays and lists inside each other. Each takes space on the stack.
@@ -56,7 +56,7 @@ pub struct Settings {
     /// The octets of memory for decoded values that each octet of input permits; [`SMALLEST_MEMORY`] is always
     /// permitted.
     pub memory_factor: usize,
-    /// The treatment of residual octets.
+    /// The treatment of residual octets that are not zero.
     pub padding: Padding,
 }
 
@@ -71,7 +71,7 @@ impl Default for Settings {
     }
 }
 
-/// Values in octets, read one after another.
+/// Reads values one after another from octets.
 #[derive(Clone, Debug)]
 pub struct XdrDecoder<'a> {
     rest: &'a [u8],

@@ -2,7 +2,7 @@
 
 use crate::{Settings, XdrError, padding};
 
-/// A value that has an encoding.
+/// A value that can be sent as XDR.
 pub trait Encode {
     /// The octets of each value, if all values have the same number. A variable-length array of them is written at
     /// once then, by [`encode_fixed`](Self::encode_fixed).
@@ -31,7 +31,7 @@ pub trait Encode {
     }
 }
 
-/// The octets of a struct with fields of so many, if all of them have a fixed number.
+/// The octets of a struct whose fields have these numbers of octets; `None` if a field has no fixed number.
 #[doc(hidden)]
 #[must_use]
 pub const fn sum_fixed_octets(fields: &[Option<usize>]) -> Option<usize> {
@@ -46,7 +46,7 @@ pub const fn sum_fixed_octets(fields: &[Option<usize>]) -> Option<usize> {
     Some(sum)
 }
 
-/// Returns the encoding of a value.
+/// Encodes a value into octets of its own.
 ///
 /// # Errors
 /// [`XdrError`], as for [`Encode::encode`].
@@ -56,7 +56,7 @@ pub fn encode<T: Encode + ?Sized>(value: &T) -> Result<Vec<u8>, XdrError> {
     Ok(out.into_octets())
 }
 
-/// The encoding of values, which grows with each.
+/// Writes values one after another to octets that grow.
 #[derive(Clone, Debug, Default)]
 pub struct XdrEncoder {
     octets: Vec<u8>,
@@ -76,13 +76,13 @@ impl XdrEncoder {
         Self { octets, depth: 0 }
     }
 
-    /// The octets so far.
+    /// The octets of the values so far, a multiple of four.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.octets
     }
 
-    /// The octets, by value.
+    /// Ends encoding, and hands over the octets without a copy.
     #[must_use]
     pub fn into_octets(self) -> Vec<u8> {
         self.octets

@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The longest wait for the last lines when the log is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The settings of an audit log.
+/// The size of an audit log's files, their number, and the rate of lines.
 #[derive(Clone, Debug)]
 pub struct AuditOptions {
     /// The size in octets from which the file is renamed and a new one begun (default 64 MiB).
@@ -50,7 +50,7 @@ impl Default for AuditOptions {
     }
 }
 
-/// An audit log cannot be opened.
+/// A failure to open an audit log, with its file.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the audit log {}", file.display())]
 pub struct AuditError {
@@ -140,7 +140,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl AuditLog {
-    /// Opens the file, or creates it.
+    /// Opens the file to append to it, or creates it. A thread of its own writes the lines.
     ///
     /// # Errors
     /// A file that cannot be written, and a thread that cannot be started.

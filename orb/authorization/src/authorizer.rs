@@ -118,7 +118,7 @@ impl WithAuthorizer for OrbBuilder {
 }
 
 impl Authorizer {
-    /// An authorizer with this policy, which does not change.
+    /// Decides by this policy until [`replace`](Self::replace).
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self::with(policy, None, None)
@@ -169,7 +169,7 @@ impl Authorizer {
         self.0.reload()
     }
 
-    /// Puts this policy in force.
+    /// Decides by this policy from the next request on.
     pub fn replace(&self, policy: Policy) {
         self.0.replace(policy);
     }

@@ -63,7 +63,7 @@ impl ReceivedCredentials {
         ip_of(&self.address)
     }
 
-    /// The verified identity of the peer.
+    /// The verified names of the peer, and of its user.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
@@ -76,15 +76,15 @@ impl ReceivedCredentials {
 pub struct Identity {
     /// The common name of its certificate's subject ([`PeerIdentity::common_name`]).
     pub common_name: Option<String>,
-    /// The DNS names of its certificate.
+    /// The DNS names of its certificate (subject alternative names).
     pub dns_names: Vec<String>,
-    /// The URIs of its certificate.
+    /// The URIs of its certificate (subject alternative names).
     pub uri_names: Vec<String>,
     /// The common name of the authority that has issued its certificate.
     pub issuer: Option<String>,
     /// The user of its process, over a UNIX-domain socket (Linux).
     pub user_id: Option<u32>,
-    /// Whether it has a certificate.
+    /// Whether it has shown a certificate that was verified.
     pub has_certificate: bool,
     /// Its certificates, as the handshake has verified them.
     pub certificates: Option<PeerIdentity>,
@@ -112,7 +112,7 @@ impl Identity {
         Self { token_name: Some(name.into()), ..Self::default() }
     }
 
-    /// The identity in a verified certificate.
+    /// The names in a certificate that the handshake has verified.
     #[must_use]
     pub fn of(peer: &PeerIdentity) -> Self {
         Self {

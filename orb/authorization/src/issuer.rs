@@ -73,11 +73,11 @@ impl Authorities {
         for authority in &self.authorities {
             have_issued |= peer.is_issued_by(authority)?;
         }
-        let mut known = self.known.lock();
-        if known.len() >= MAX_KNOWN {
-            known.clear();
+        let mut cache = self.known.lock();
+        if cache.len() >= MAX_KNOWN {
+            cache.clear();
         }
-        known.insert(certificate.to_vec(), have_issued);
+        cache.insert(certificate.to_vec(), have_issued);
         Some(have_issued)
     }
 }

@@ -37,7 +37,7 @@ impl PathCheck {
         Self(Arc::new(check))
     }
 
-    /// Decides about an operation.
+    /// Decides whether the caller of the present request may call an operation on a path.
     ///
     /// # Errors
     /// The system exception that ends the request: NO_PERMISSION by a policy.

@@ -79,7 +79,7 @@ impl PolicyError {
 }
 
 impl Policy {
-    /// Reads a policy file.
+    /// Reads a policy file, and checks it as a whole.
     ///
     /// # Errors
     /// A file that cannot be read, or that is no policy.
@@ -94,7 +94,7 @@ impl Policy {
         Self::parse(&text, folder).map_err(|error| PolicyError { file: Some(file.to_owned()), ..error })
     }
 
-    /// The number of its rules.
+    /// The rules, in the order of the file.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rules.len()

@@ -63,7 +63,7 @@ pub fn configure() -> Builder {
     Builder::default()
 }
 
-/// Settings for compiling IDL.
+/// The IDL files and options of one compilation, for build scripts.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     front_end: FrontEndOptions,

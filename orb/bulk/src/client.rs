@@ -26,7 +26,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 type Observer = Arc<dyn Fn(u64) + Send + Sync>;
 type StopCheck = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// Settings with which offers are taken up. A request that the calling thread serves ends its transfers when it is
+/// Settings with which offers are taken up. The transfers of a thread end when the request that it serves is
 /// cancelled or its deadline passes.
 #[derive(Clone)]
 pub struct BulkClient {
@@ -113,7 +113,7 @@ impl BulkClient {
         self
     }
 
-    /// Whether it calls the endpoints of offers (default yes).
+    /// Whether this side opens connections to the endpoints of offers (default yes).
     #[must_use]
     pub fn dials(mut self, on: bool) -> Self {
         self.dials = on;
@@ -156,7 +156,7 @@ impl BulkClient {
         self
     }
 
-    /// Reports the number of octets after each step.
+    /// Calls a function with the number of octets so far, after each part of the transfer.
     #[must_use]
     pub fn on_progress(mut self, observer: impl Fn(u64) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(observer));

@@ -9,7 +9,7 @@ use crate::{
     wire::{ErrorCode, WireError},
 };
 
-/// A party of a transfer, as this side sees it.
+/// The party that has ended a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
     /// The process that reports the end.
@@ -28,7 +28,7 @@ impl fmt::Display for Party {
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum BulkError {
-    /// The peer broke the protocol.
+    /// The peer sent octets that the bulk protocol does not permit.
     #[error("the peer broke the bulk protocol")]
     Wire(#[from] WireError),
     /// The connection has failed or ended; the transfer can be resumed.
@@ -83,7 +83,7 @@ pub enum BulkError {
         /// The other party's text.
         reason: String,
     },
-    /// A call has failed.
+    /// An operation of CORBA on the offer has failed.
     #[error("a call on the stream end failed")]
     Call(#[from] SystemException),
     /// No route is permitted and reachable.

@@ -31,13 +31,13 @@ const FAREWELL: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// The length of all the octets.
+    /// The length of the data, all parts of a resumed transfer together.
     pub octets: u64,
-    /// CRC-32 of them, computed by the receiving party.
+    /// The CRC-32 of the data, computed by the receiving party.
     pub checksum: u32,
     /// Whether the sending party has stated the same checksum.
     pub is_verified: bool,
-    /// The route of the last octets.
+    /// The route of the last octets: a resumed transfer may have had several.
     pub route: Route,
 }
 

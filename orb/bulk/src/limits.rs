@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The limits of the offering side.
+/// The bounds on offers, connections and times of the side that makes offers.
 #[derive(Clone, Copy, Debug)]
 pub struct BulkLimits {
     /// The most offers at a time, waiting, running or just ended (default 1,024). Those that ended first make room for new
@@ -14,14 +14,15 @@ pub struct BulkLimits {
     /// The most bulk connections at a time, each with a thread (default 64). Beyond it the oldest one without a greeting
     /// makes room for a new one.
     pub connections: usize,
-    /// The most bulk connections of one party (default 16), known by its certificate, its user on this machine, or its
-    /// address (of IPv6 its first 64 bits). The party is told to come later with more, so that others get a connection.
+    /// The most bulk connections of one party (default 16), known by its certificate, its user on this
+    /// machine, or its address (of IPv6 its first 64 bits). Further ones are refused as `Busy`, so that other
+    /// parties get a connection.
     pub connections_per_party: usize,
     /// The time for a TLS handshake and the greeting of a connection (default 10 s).
     pub greeting: Duration,
     /// The longest time without progress in a connection (default 30 s).
     pub idle: Duration,
-    /// The time of one connection (default an hour).
+    /// The longest time of one connection (default an hour).
     pub total: Duration,
     /// The time for which an offer is valid, without a connection (default 60 s).
     pub valid_for: Duration,

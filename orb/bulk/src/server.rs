@@ -63,7 +63,7 @@ struct Counters {
     offered: AtomicU64,
 }
 
-/// Settings of a [`BulkServer`].
+/// The endpoints and limits with which a [`BulkServer`] is opened.
 #[derive(Debug)]
 pub struct BulkServerBuilder {
     poa: Poa,
@@ -200,7 +200,7 @@ impl fmt::Debug for Listening {
     }
 }
 
-/// A transfer that this side has offered.
+/// A transfer that this side has offered; it may wait, run, or have ended.
 #[derive(Clone)]
 pub struct OfferedTransfer(Arc<Transfer>);
 
@@ -334,7 +334,7 @@ impl BulkServer {
         Ok((offer, OfferedTransfer(transfer)))
     }
 
-    /// The counters of this side.
+    /// The offers, and the accepted and refused connections, since the start.
     #[must_use]
     pub fn statistics(&self) -> BulkStatistics {
         let Counters { accepted, refused_tokens, bad_greetings, refused_connections, refused_parties, offered } =

@@ -43,9 +43,9 @@ use std::fmt;
 
 /// The first octets of each side. The line end reveals a transfer that translates line ends.
 pub const MAGIC: [u8; 8] = *b"SPBULK\r\n";
-/// The version of this format.
+/// The version in greetings and answers. Others are refused.
 pub const VERSION: u8 = 1;
-/// The length of a token, which the dialling side proves its offer with.
+/// The length of a token, by which the side that opens the connection proves that it has the offer.
 pub const TOKEN_OCTETS: usize = 32;
 /// The length of the first message of the side that dials.
 pub const GREETING_OCTETS: usize = 52;
@@ -139,21 +139,21 @@ pub enum Role {
     Sends,
 }
 
-/// The first message of the party that opened the connection.
+/// The first message of the party that opened the connection: its role and the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// The role of the party that greets.
+    /// The direction of the data, as the greeting party sees it.
     pub role: Role,
     /// Whether that party takes an open file in place of the octets.
     pub takes_files: bool,
-    /// The token of the offer.
+    /// The secret by which the other party finds the offer.
     pub token: Token,
-    /// The octets that it has already.
+    /// The octets that the greeting party has from earlier connections of the transfer.
     pub offset: u64,
 }
 
 impl Greeting {
-    /// The octets of the greeting.
+    /// Encodes the magic, the version, and the fields in big-endian order.
     #[must_use]
     pub fn encode(&self) -> [u8; GREETING_OCTETS] {
         let mut octets = [0; GREETING_OCTETS];
@@ -166,7 +166,7 @@ impl Greeting {
         octets
     }
 
-    /// The greeting in these octets.
+    /// Decodes and checks a greeting.
     ///
     /// # Errors
     /// [`WireError`] if they are no greeting of this version.
@@ -186,7 +186,7 @@ impl Greeting {
     }
 }
 
-/// The first message of the party that listened.
+/// The answer of the party that listened: the rest of the data that will flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Zero if the token was accepted. Otherwise an ERROR frame with the reason follows.
@@ -198,7 +198,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The octets of the answer.
+    /// Encodes the magic, the version, and the fields in big-endian order.
     #[must_use]
     pub fn encode(&self) -> [u8; ANSWER_OCTETS] {
         let mut octets = [0; ANSWER_OCTETS];
@@ -210,7 +210,7 @@ impl Answer {
         octets
     }
 
-    /// The answer in these octets.
+    /// Decodes and checks an answer.
     ///
     /// # Errors
     /// [`WireError`] if they are no answer of this version.
@@ -224,7 +224,7 @@ impl Answer {
     }
 }
 
-/// The meaning of a frame after its header.
+/// The kind of a frame, which decides the meaning of its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the table of the module describes them")]
@@ -279,7 +279,7 @@ impl FrameHeader {
         if fits { Ok(Self { kind, length }) } else { Err(WireError::Length { kind: kind as u8, length }) }
     }
 
-    /// The kind of the frame.
+    /// The kind that decides the meaning of the payload.
     #[must_use]
     pub fn kind(&self) -> FrameKind {
         self.kind
@@ -291,14 +291,14 @@ impl FrameHeader {
         self.length
     }
 
-    /// The octets of the header.
+    /// Encodes kind and length in big-endian order.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER_OCTETS] {
         let length = self.length.to_be_bytes();
         [self.kind as u8, 0, 0, 0, length[0], length[1], length[2], length[3]]
     }
 
-    /// The header in these octets.
+    /// Decodes a header, and checks that the length fits the kind.
     ///
     /// # Errors
     /// [`WireError`] if there is no such frame.
@@ -314,14 +314,14 @@ impl FrameHeader {
 /// The payload of END and DONE: what was sent, or received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// The length of all the data.
+    /// The octets of all data, from offset 0.
     pub length: u64,
     /// CRC-32 of all the data. A sender that has not read the octets itself has none.
     pub checksum: Option<u32>,
 }
 
 impl End {
-    /// The octets of the payload.
+    /// Encodes the payload of END or DONE.
     #[must_use]
     pub fn encode(&self) -> [u8; END_OCTETS] {
         let mut octets = [0; END_OCTETS];
@@ -331,7 +331,7 @@ impl End {
         octets
     }
 
-    /// The value in these octets.
+    /// Decodes the payload of END or DONE.
     ///
     /// # Errors
     /// [`WireError`] for an unknown checksum.
@@ -373,7 +373,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// The code with this number.
+    /// The code with this number in ERROR frames; `None` for others.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
         use ErrorCode::{Busy, Corrupt, Offset, Protocol, Storage, TimeOut, Token, TooLong};

@@ -8,7 +8,7 @@ use crate::{CdrError, Decode, Decoder, Encode, Encoder};
 #[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
 #[error("{len} elements exceed the bound of {bound}")]
 pub struct OverBound {
-    /// The number of elements.
+    /// The number of elements that were to be put into it.
     pub len: usize,
     /// The bound in the IDL type.
     pub bound: usize,

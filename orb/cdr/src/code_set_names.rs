@@ -24,7 +24,7 @@ pub enum CharSet {
     /// UTF-8, which covers every character. Between Spandrel ORBs an IDL `char` is an octet of ISO 8859-1
     /// nevertheless; see [`CharSet::standard`].
     Utf8,
-    /// A code set of the table.
+    /// A code set of the table of conversions.
     Other(CodeSet),
 }
 
@@ -37,7 +37,7 @@ pub enum WcharSet {
     Utf16,
     /// No agreement, and no default (7.10.2.7): wide characters can be neither encoded nor decoded.
     Unknown,
-    /// A code set of the table.
+    /// A code set of the table of conversions.
     Other(CodeSet),
 }
 

@@ -74,7 +74,7 @@ impl<'m> Decoder<'m> {
         Self { input, at, base, wire, depth, binder, joined, memory, values }
     }
 
-    /// The same decoder, with a binder of object references.
+    /// Lets the decoder make object references of the ORB that `binder` belongs to.
     #[inline]
     #[must_use]
     pub fn with_binder(mut self, binder: &'m dyn Binder) -> Self {
@@ -82,7 +82,8 @@ impl<'m> Decoder<'m> {
         self
     }
 
-    /// The same decoder, which may take `limit` octets of memory beyond those of the message, and asks for more.
+    /// The same decoder, whose values may take `limit` octets of memory beyond those of the message. Further
+    /// octets have to be granted by `more`.
     #[inline]
     #[must_use]
     pub fn with_memory_limit(mut self, limit: usize, more: Option<&'m dyn MemoryGrant>) -> Self {
@@ -103,7 +104,7 @@ impl<'m> Decoder<'m> {
         if beyond == 0 { Ok(()) } else { self.count_memory(len.saturating_mul(beyond)) }
     }
 
-    /// The same decoder, with these code sets for text.
+    /// Sets the code sets by which text is decoded.
     #[inline]
     #[must_use]
     pub fn with_code_sets(mut self, char_set: CharSet, wchar_set: WcharSet) -> Self {
@@ -162,7 +163,7 @@ impl<'m> Decoder<'m> {
         self.wire
     }
 
-    /// The binder of references.
+    /// The binder by which object references are made; `None` for plain ones.
     #[inline]
     #[must_use]
     pub fn binder(&self) -> Option<&'m dyn Binder> {

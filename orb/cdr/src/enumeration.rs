@@ -2,12 +2,12 @@
 
 use crate::{CdrError, Decode, Decoder, FixedSize, decode_fixed_vec};
 
-/// An IDL enum, as generated code defines it.
+/// An IDL enum, as generated code declares it to the engines.
 pub trait Enumeration: Copy {
-    /// The name in errors.
+    /// The enum's IDL name, for errors.
     const NAME: &'static str;
 
-    /// The number of this enumerator.
+    /// The enumerator's number on the wire, from 0 in the order of the declaration.
     fn ordinal(self) -> u32;
 
     /// The enumerator with this number, if there is one.

@@ -34,7 +34,7 @@ pub struct TaggedProfile {
     pub data: Vec<u8>,
 }
 
-/// A component of a profile: policies, code sets, other addresses.
+/// A part of a profile that a tag identifies, such as a policy or another address.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct TaggedComponent {
     /// The component's id, from the OMG's registry of tags (`IOP::ComponentId`).

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::{CdrError, Decoder, Encoder};
 
-/// A value with a CDR encoding.
+/// A value that can be sent in CDR. Types of generated code implement it.
 pub trait Encode {
     /// Encodes the value. Long slices of primitives are lent for `'a`, not copied.
     ///
@@ -50,7 +50,7 @@ pub trait Decode: Sized + Clone {
         Ok(items)
     }
 
-    /// Decodes an array.
+    /// Decodes the elements of an array one after the other.
     ///
     /// # Errors
     /// As [`Decode::decode`].

@@ -39,7 +39,7 @@ pub fn copy(type_code: &TypeCode, input: &mut Decoder<'_>, out: &mut Encoder<'_>
     Walk::new(input, Some(out)).value(type_code.view(), input)
 }
 
-/// Skips a value of this type.
+/// Moves the decoder behind a value of this type, which is checked on the way.
 ///
 /// # Errors
 /// Octets that are not a value of the type, or nesting beyond the limit.

@@ -31,7 +31,7 @@ impl ByteOrder {
         if flags & 1 == 0 { Self::Big } else { Self::Little }
     }
 
-    /// The value of the flag bit for this order.
+    /// The value of the flag bit in message headers and encapsulations.
     #[inline]
     #[must_use]
     pub fn flag(self) -> u8 {
@@ -42,7 +42,7 @@ impl ByteOrder {
     }
 }
 
-/// The version of the General Inter-ORB Protocol of a message.
+/// The GIOP version of a message, or the highest one of a profile.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct GiopVersion {
     /// Always 1 so far.

@@ -54,7 +54,7 @@ struct Extent {
     end: usize,
 }
 
-/// The first step for a request.
+/// The answer to a thread that wants to send a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WriteStart {
     /// This thread has a writer role: it writes once it has the write lock.
@@ -104,7 +104,7 @@ impl AppendedRequests {
         WriteStart::Append
     }
 
-    /// The next step for a request.
+    /// The next step of the thread that has appended a request and looks whether it was written.
     #[inline]
     pub fn turn(&mut self, request_id: u32) -> WriteTurn {
         if self.appended.is_empty() && self.in_write.is_empty() && self.lost.is_empty() {
@@ -206,7 +206,7 @@ impl AppendedRequests {
         rest
     }
 
-    /// Uses the memory of octets that were written again.
+    /// Keeps the memory of written octets for later requests.
     pub fn recycle(&mut self, mut octets: Vec<u8>) {
         if self.octets.capacity() == 0 {
             octets.clear();
@@ -245,12 +245,12 @@ impl AppendedRequests {
         self.lost.iter().copied()
     }
 
-    /// The requests that are appended, in order.
+    /// The ids of the appended requests that no thread writes yet, in order.
     pub fn appended(&self) -> impl Iterator<Item = u32> {
         self.appended.iter().filter_map(|extent| extent.request_id)
     }
 
-    /// The requests that are being written.
+    /// The ids of the requests that a thread is writing at present.
     pub fn in_write(&self) -> impl Iterator<Item = u32> {
         self.in_write.iter().filter_map(|extent| extent.request_id)
     }

@@ -41,7 +41,7 @@ pub enum Incoming {
 /// A message that the peer may not send. It is answered with MessageError, and the connection ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Violation {
-    /// Its type.
+    /// The type of the message that may not come.
     pub message_type: MessageType,
 }
 

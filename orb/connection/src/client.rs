@@ -39,7 +39,7 @@ struct PendingCall<W> {
     waiter: W,
 }
 
-/// The entry of a call that waits.
+/// The entry of a call that waits for its reply, in the table of a connection.
 #[derive(Debug)]
 pub struct CallEntry<'h, W> {
     calls: &'h mut Vec<PendingCall<W>>,
@@ -54,7 +54,7 @@ impl<W> CallEntry<'_, W> {
         &mut self.calls[self.at].waiter
     }
 
-    /// Removes the entry, because its waiter has or will be given the outcome.
+    /// Removes the entry, because its waiter was or will be given the outcome.
     #[inline]
     pub fn remove(self) -> W {
         self.calls.swap_remove(self.at).waiter
@@ -85,7 +85,7 @@ impl<W> Default for ClientHalf<W> {
 }
 
 impl<W> ClientHalf<W> {
-    /// The end of the connection, if it has ended.
+    /// The first reason for which the connection has ended; `None` while it is open.
     #[inline]
     #[must_use]
     pub fn ended(&self) -> Option<&ConnectionEnd> {
@@ -144,8 +144,8 @@ impl<W> ClientHalf<W> {
         self.accepts_requests = self.end.is_none();
     }
 
-    /// Whether messages are awaited that no thread will read for itself. `reads`: whether a waiter is such a
-    /// thread.
+    /// Whether messages are awaited that no waiter reads for itself: requests of the peer, replies that were
+    /// given up, or those of waiters for which `reads` is false.
     pub fn needs_reader(&self, reads: impl Fn(&W) -> bool) -> bool {
         self.accepts_requests || !self.abandoned.is_empty() || !self.waiters().all(reads)
     }
@@ -155,12 +155,12 @@ impl<W> ClientHalf<W> {
         self.calls.iter().map(|call| (call.request_id, &call.waiter))
     }
 
-    /// The waiters of all calls.
+    /// The waiters of all calls without a reply, in no order.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
         self.calls.iter().map(|call| &call.waiter)
     }
 
-    /// The entry of a call that waits.
+    /// The entry of the call with this request id, if it still waits.
     #[inline]
     pub fn call(&mut self, request_id: u32) -> Option<CallEntry<'_, W>> {
         let at = self.find(request_id)?;

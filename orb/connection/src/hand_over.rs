@@ -5,12 +5,13 @@ use std::time::Duration;
 /// The times of the hand-over of reading. Models have none: there, each upcall that is found is old enough.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HandOverTimes {
-    /// The age where the replies of all running requests may exceed a memory limit.
+    /// The age of an upcall at which reading is handed over while the replies of all running requests may
+    /// exceed a memory limit.
     pub short_of_memory: Duration,
-    /// The age for the first further thread of a client that has not taken as many replies as it has requests running.
-    /// It grows with the square of their number.
+    /// The age of an upcall at which a client gets its first further thread, while it has taken fewer replies
+    /// than it has requests running. It grows with the square of their number.
     pub slow_start: Duration,
-    /// The greatest such age.
+    /// The bound on the growth of `slow_start`.
     pub longest_slow_start: Duration,
 }
 
@@ -41,9 +42,9 @@ pub struct HandOverLoad {
     pub longest_reply: usize,
     /// The octets that the connection may use.
     pub connection_limit: usize,
-    /// The threads of the server.
+    /// The threads of the server, idle ones included.
     pub threads: usize,
-    /// The octets that all connections use.
+    /// The octets that all connections of the server use at present.
     pub octets_in_use: usize,
     /// The octets that all connections may use.
     pub server_limit: usize,

@@ -71,7 +71,7 @@ impl ActivityRule {
         }
     }
 
-    /// Whether the monitor sleeps.
+    /// Whether the monitor may sleep, because there was no activity for long enough.
     #[must_use]
     pub fn is_over(&self, now: Duration) -> bool {
         now.saturating_sub(self.last) >= self.idle
@@ -90,7 +90,7 @@ pub enum LookFinding {
     Waiting,
 }
 
-/// The time of the next look.
+/// Plans the monitor's looks at the connections: rarer while nothing is found, sooner on request.
 #[derive(Clone, Debug)]
 pub struct LookPace {
     times: MonitorTimes,
@@ -111,26 +111,26 @@ impl LookPace {
         pace
     }
 
-    /// The time of the next look.
+    /// The time at which the next look is due, by the clock of `now`.
     #[must_use]
     pub fn due(&self) -> Duration {
         self.due
     }
 
-    /// Whether [`look_early`](Self::look_early) would advance the next look.
+    /// Whether [`look_early`](Self::look_early) would bring the next look forward.
     #[must_use]
     pub fn can_look_earlyer(&self) -> bool {
         self.interval > self.times.shortest && self.credit >= 2 * self.times.longest
     }
 
-    /// Begins again with short intervals, as far as there is credit.
+    /// Begins again with the shortest interval for which there is credit.
     pub fn restart(&mut self, now: Duration) {
         self.earn(now);
         self.interval = self.affordable(self.times.shortest);
         self.due = now + self.interval;
     }
 
-    /// Plans the next look from the finding of this one.
+    /// Plans the next look from what the present one has found.
     pub fn plan(&mut self, now: Duration, finding: LookFinding) {
         self.earn(now);
         let wait = match finding {
@@ -147,7 +147,7 @@ impl LookPace {
         self.due = now + wait;
     }
 
-    /// Advances the next look, to now if there is credit.
+    /// Brings the next look forward: to now if there is credit for it.
     pub fn look_early(&mut self, now: Duration) {
         self.earn(now);
         self.due = now + self.affordable(Duration::ZERO).min(self.due.saturating_sub(now));

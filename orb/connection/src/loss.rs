@@ -65,7 +65,7 @@ pub struct LossConsequence {
 }
 
 impl RequestLoss {
-    /// The consequence of each loss: the table.
+    /// The completion status, and whether the call may be repeated, for each kind of loss.
     #[must_use]
     pub const fn consequence(self) -> LossConsequence {
         use CompletionStatus::{Maybe, No};
@@ -82,12 +82,12 @@ impl RequestLoss {
     }
 }
 
-/// The reason why a call got no reply.
+/// The exception of a call without a reply, and the fate of its request.
 #[derive(Clone, Debug)]
 pub struct CallFailure {
     /// The exception for the caller, with the completion status of the loss.
     pub exception: SystemException,
-    /// The fate of the request.
+    /// The fate of the request, from which the completion status follows.
     pub loss: RequestLoss,
 }
 
@@ -156,17 +156,17 @@ impl EndCause {
     }
 }
 
-/// The end of a connection.
+/// The first reason for which a connection has ended, as all its calls see it.
 #[derive(Clone, Debug)]
 pub struct ConnectionEnd {
-    /// The reason.
+    /// The event that came first. Later ones do not replace it.
     pub cause: EndCause,
     /// The exception for the calls without a reply. Their loss decides about its completion status.
     pub exception: SystemException,
 }
 
 impl ConnectionEnd {
-    /// The failure of a call whose reply had not come.
+    /// The failure of a call that waited, by how far its request was written.
     #[must_use]
     pub fn failure(&self, written: Written) -> CallFailure {
         CallFailure::of(self.cause.loss(written), self.exception.clone())

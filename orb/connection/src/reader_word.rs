@@ -47,21 +47,21 @@ impl ReaderWord {
         Self(REGISTERED)
     }
 
-    /// The word from the atomic.
+    /// Takes the word from the value of an atomic.
     #[inline]
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// The word for the atomic.
+    /// The value that an atomic holds for the word.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// The number of the last step.
+    /// The number of the last begin or end of an upcall.
     #[inline]
     #[must_use]
     pub const fn number(self) -> UpcallNumber {
@@ -89,7 +89,7 @@ impl ReaderWord {
         self.0 & REGISTERED != 0
     }
 
-    /// The same upcall or the same pause, whether or not the connection is closing.
+    /// The word without the mark of closing: equal for the same upcall or the same pause.
     #[inline]
     #[must_use]
     pub const fn without_closing(self) -> Self {
@@ -138,13 +138,13 @@ impl ReaderWord {
         Self(self.0 & !REGISTERED)
     }
 
-    /// No further request is accepted.
+    /// The word after a close: no further request is accepted.
     #[must_use]
     pub const fn close(self) -> Self {
         Self(self.0 | CLOSING)
     }
 
-    /// No further request is accepted, unless one has begun since the word was `unused`.
+    /// The word after a close, unless a request has begun since the word was `unused`: `None` then.
     #[must_use]
     pub const fn close_unused(self, unused: Self) -> Option<Self> {
         if self.0 == unused.0 && !self.is_in_upcall() { Some(self.close()) } else { None }
@@ -166,7 +166,7 @@ impl UpcallNumber {
         Self(self.0 + 1)
     }
 
-    /// The number of requests that have begun since the step `earlier`, of two steps each.
+    /// The number of requests that have begun since the step `earlier`. Each request has two steps.
     #[must_use]
     pub const fn requests_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0).div_ceil(2)

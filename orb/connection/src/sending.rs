@@ -54,7 +54,7 @@ enum WriteEnd {
 }
 
 impl SendHalf {
-    /// The phase. `waits`: whether octets wait to be written.
+    /// The present phase. `waits`: whether octets wait to be written.
     #[must_use]
     pub fn phase(self, waits: bool) -> WritePhase {
         match self.end {
@@ -118,7 +118,7 @@ impl SendHalf {
         }
     }
 
-    /// The stream was closed in this direction.
+    /// Records that no more octets can be written to the peer.
     pub fn shut(&mut self) {
         self.end = WriteEnd::Shut;
     }
@@ -132,13 +132,13 @@ impl SendHalf {
 pub struct SentContexts(u8);
 
 impl SentContexts {
-    /// None.
+    /// The set of a new connection: each context goes with the first request that needs it.
     pub const NONE: Self = Self(0);
-    /// The code sets.
+    /// The context with the negotiated code sets (`CodeSets`).
     pub const CODE_SETS: Self = Self(1);
-    /// The listen points of a bidirectional client.
+    /// The context with the listen points of a bidirectional client (`BI_DIR_IIOP`).
     pub const LISTEN_POINTS: Self = Self(2);
-    /// All of them.
+    /// Every context that is sent once per connection.
     pub const ALL: Self = Self::CODE_SETS.with(Self::LISTEN_POINTS);
 
     /// Restores a value from its bits.
@@ -148,28 +148,28 @@ impl SentContexts {
         Self(bits & Self::ALL.0)
     }
 
-    /// The bits, each for one context.
+    /// A number of eight bits for an atomic; [`from_bits`](Self::from_bits) restores the value.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Adds contexts.
+    /// The union of both sets of contexts.
     #[inline]
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Removes contexts, which are to be sent again.
+    /// The contexts of this set that `other` does not have: those of `other` are to be sent again.
     #[inline]
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Whether all of these contexts are included.
+    /// Whether this set has all contexts of `other`.
     #[inline]
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {

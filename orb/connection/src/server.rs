@@ -12,14 +12,15 @@ use crate::UpcallNumber;
 /// as many as requests run concurrently by default.
 const MAX_KEPT: usize = 64;
 
-/// A request of a connection.
+/// The identity of a request on its connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RequestKey {
-    /// Its id.
+    /// The id that the client gave the request.
     pub request_id: u32,
     /// Whether no client waits for the reply of its servant.
     pub is_one_way: bool,
-    /// Its upcall, where these are counted. A client may use an id again once the request has been answered.
+    /// The number of its upcall, where upcalls are counted: a client may use an id again once the request has
+    /// been answered.
     pub upcall: UpcallNumber,
 }
 
@@ -30,7 +31,7 @@ pub enum CancelledRequests {
     Request(u32),
     /// All requests whose client waited for a reply, and has gone.
     Awaited,
-    /// All.
+    /// All requests of the connection.
     All,
 }
 
@@ -145,8 +146,10 @@ impl<C: Clone> ServerHalf<C> {
     /// that has not begun, if upcalls run; a CancelRequest is kept for those before.
     pub fn cancel(&mut self, which: CancelledRequests, next_upcall: Option<UpcallNumber>) -> Vec<C> {
         let deferred = self.deferred.values().map(|request| (request.key, &request.cancellation));
-        let known = deferred.chain(self.cancellable.iter().map(|(key, cancellation)| (*key, cancellation)));
-        let cancelled = known.filter(|(key, _)| which.contains(*key)).map(|(_, cancellation)| cancellation.clone());
+        let cancellable_requests =
+            deferred.chain(self.cancellable.iter().map(|(key, cancellation)| (*key, cancellation)));
+        let cancelled =
+            cancellable_requests.filter(|(key, _)| which.contains(*key)).map(|(_, cancellation)| cancellation.clone());
         let cancelled = cancelled.collect();
         if let (CancelledRequests::Request(request_id), Some(next_upcall)) = (which, next_upcall) {
             if self.kept.len() >= MAX_KEPT {

@@ -62,14 +62,14 @@ impl ServerPhase {
     const ALL: [Self; 6] =
         [Self::Open, Self::CloseSent, Self::Draining, Self::DrainingCloseSent, Self::Lingering, Self::Closed];
 
-    /// The phase from an atomic.
+    /// Takes the phase from the value of an atomic.
     #[inline]
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
         Self::ALL[if bits < 6 { bits as usize } else { 5 }]
     }
 
-    /// The phase for an atomic.
+    /// The value that an atomic holds for the phase.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u8 {
@@ -108,7 +108,7 @@ impl ServerPhase {
         }
     }
 
-    /// Nothing is read any more, unless that was so.
+    /// Ends reading, unless that was done. Replies may still be written.
     #[must_use]
     pub const fn end_reading(self) -> Option<Self> {
         match self {
@@ -127,7 +127,7 @@ impl ServerPhase {
         }
     }
 
-    /// The time for the last octets is over.
+    /// Ends the time for the last octets.
     #[must_use]
     pub const fn close(self) -> Option<Self> {
         match self {

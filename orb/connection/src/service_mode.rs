@@ -23,7 +23,7 @@ pub enum ServiceMode {
     SharedThreads,
 }
 
-/// The progress of the connections between two looks.
+/// The measure by which the service mode is chosen: the activity between two looks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Busyness {
     /// The connections with calls since the look before.
@@ -61,7 +61,7 @@ impl ServiceModeRule {
         Self { processors, limit, mode: ServiceMode::default(), last: None, many: 0, few_since: None }
     }
 
-    /// The mode after a look at `now`, the time since any fixed one.
+    /// The mode after a look at `now`, a time since a fixed start.
     pub fn look(&mut self, now: Duration, look: Busyness) -> ServiceMode {
         let elapsed = self.last.replace(now).map(|last| now.saturating_sub(last));
         let milliseconds = elapsed.map_or(u64::MAX, |elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));

@@ -13,7 +13,7 @@ pub trait PropertyTypes {
     fn value_type(&self, name: &str) -> Option<ValueType>;
 }
 
-/// No type of a property is known: only literals and results of operators are checked.
+/// Properties of unknown types: only literals and results of operators are checked.
 #[derive(Clone, Copy, Debug)]
 pub struct UnknownTypes;
 

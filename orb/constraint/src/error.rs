@@ -9,7 +9,7 @@ use crate::value::ValueType;
 pub struct TypeMismatch {
     /// The operator, or the part of the language that has the value.
     pub operator: &'static str,
-    /// The types of the operands, as text.
+    /// The types of the operands, for messages.
     pub operands: String,
 }
 

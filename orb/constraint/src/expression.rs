@@ -46,7 +46,7 @@ pub enum SumOperator {
 }
 
 impl SumOperator {
-    /// The operator in a text.
+    /// The character of the operator in constraints.
     #[must_use]
     pub fn symbol(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ pub enum ProductOperator {
 }
 
 impl ProductOperator {
-    /// The operator in a text.
+    /// The character of the operator in constraints.
     #[must_use]
     pub fn symbol(self) -> &'static str {
         match self {
@@ -135,7 +135,7 @@ pub enum Expression {
 }
 
 impl Expression {
-    /// The names of all properties in the expression, each once.
+    /// The names of all properties in the expression, each once, with those of `exist`.
     #[must_use]
     pub fn property_names(&self) -> Vec<String> {
         let (mut names, mut pending) = (Vec::<String>::new(), vec![self]);

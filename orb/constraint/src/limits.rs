@@ -3,7 +3,7 @@
 /// The most that a text may require of the parser, and an evaluation of the processor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// The length of a text, in octets (default 65,536).
+    /// The octets of a text in UTF-8 (default 65,536).
     pub length: usize,
     /// The parentheses that are open at once (default 64). Parser and evaluation use the stack in proportion to it.
     pub nesting: usize,
@@ -24,16 +24,16 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Limit {
-    /// The text is too long.
+    /// The text has more octets than this.
     #[error("the text is longer than {0} octets (limit of length)")]
     Length(usize),
     /// Too many parentheses are open at once.
     #[error("more than {0} parentheses are open at once (limit of nesting)")]
     Nesting(usize),
-    /// A component name has too many parts.
+    /// A component name has more parts than this.
     #[error("a component name has more than {0} parts (limit of parts)")]
     Parts(usize),
-    /// The evaluation takes too long.
+    /// The evaluation has taken this many steps without an end.
     #[error("the evaluation takes more than {0} steps (limit of steps)")]
     Steps(u64),
 }

@@ -75,7 +75,7 @@ fn simple_type(kind: TcKind) -> Option<SimpleType> {
     })
 }
 
-/// The value of a property, a literal or an expression.
+/// A value as the operators see it: of a property, a literal or an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// A value of `boolean`.
@@ -99,7 +99,7 @@ impl<'a> From<&'a str> for Value<'a> {
 }
 
 impl Value<'_> {
-    /// The value of an IDL `any`.
+    /// Converts the value of an IDL `any`; [`Value::Other`] for types without operators.
     ///
     /// # Errors
     /// Octets that are no value of the `any`'s type.
@@ -137,7 +137,7 @@ impl Value<'_> {
         }
     }
 
-    /// The same value, borrowed.
+    /// The same value without a copy of its text or elements.
     #[must_use]
     pub fn borrowed(&self) -> Value<'_> {
         match self {

@@ -65,16 +65,16 @@ pub use crate::{
     generated_typed as typed,
 };
 
-/// The result of a formatter.
+/// The result of `fmt` in generated code.
 pub type Formatted = fmt::Result;
 
-/// The cause of an error.
+/// The result of `source` in generated code.
 pub type Cause<'a> = Option<&'a (dyn Error + 'static)>;
 
-/// The result of encoding a value.
+/// The result of `encode` in generated code.
 pub type Encoded = Result<(), CdrError>;
 
-/// The result of decoding a value.
+/// The result of `decode` in generated code.
 pub type Decoded<T> = Result<T, CdrError>;
 
 /// Decodes the members of an exception that an operation raises.

@@ -49,7 +49,7 @@ pub mod scratch {
     pub use crate::call::scratch::{give, take};
 }
 
-/// The execution of futures.
+/// Futures in the threads of an [`Executor`](task::Executor).
 pub mod task {
     pub use crate::client::task::{Executor, begin_here, run_in};
 }

@@ -183,7 +183,7 @@ impl Orb {
         &self.0.settings
     }
 
-    /// The counters of this ORB.
+    /// The counts of events, and the present levels.
     #[inline]
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
@@ -194,7 +194,7 @@ impl Orb {
         &self.0.main
     }
 
-    /// The diagnostics of this ORB.
+    /// The metrics, trace propagation and metrics endpoint.
     #[doc(hidden)]
     #[inline]
     pub fn diagnostics(&self) -> &Diagnostics {
@@ -214,7 +214,7 @@ impl Orb {
         OrbIdentity(Arc::downgrade(&self.0))
     }
 
-    /// The settings of the server side.
+    /// The settings with which the first adapter creates the server side.
     #[doc(hidden)]
     pub fn server_settings(&self) -> ServerSettings {
         self.0.server_options.settings()
@@ -251,7 +251,7 @@ impl Orb {
         self.server_side().filter(|_| !self.0.is_server_side_closed.swap(true, Ordering::AcqRel))
     }
 
-    /// The state of interceptors.
+    /// The registered interceptors, and the sides that have any.
     #[doc(hidden)]
     #[inline]
     pub fn interception(&self) -> &InterceptionState {
@@ -303,7 +303,7 @@ impl Orb {
         &self.0.aliases
     }
 
-    /// The object with this plain key.
+    /// The reference of the object that was registered with this plain key.
     #[inline]
     pub fn alias(&self, key: &[u8]) -> Option<Ior> {
         self.0.aliases.get::<Aliases>()?.target(key)
@@ -316,7 +316,7 @@ impl Orb {
         self.interception().has_client_points()
     }
 
-    /// Whether request interceptors are registered.
+    /// Whether interceptors of client or server requests are registered.
     #[inline]
     pub fn is_intercepting(&self) -> bool {
         self.has_client_interceptors() || self.interception().has_server_points()
@@ -327,7 +327,7 @@ impl Orb {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// The objects that are reached over connections opened by their clients.
+    /// Whether connections carry requests in both directions.
     #[doc(hidden)]
     #[inline]
     pub fn bidirectional(&self) -> &Bidirectional {

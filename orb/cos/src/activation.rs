@@ -67,7 +67,7 @@ const REGISTRATION_LIMIT: Duration = Duration::from_secs(30);
 /// The time limit of one attempt.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(5);
 
-/// The reason why a server was not registered.
+/// The reason why a server was not registered with the repository.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ActivationError {
@@ -121,14 +121,14 @@ spandrel_error::debug_as_report!(ActivationError);
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ServerKey<'k> {
-    /// The name of the server.
+    /// The name with which the server is registered.
     pub server: &'k str,
-    /// The key of the object in that server.
+    /// The object key by which the server itself knows the object.
     pub key: &'k [u8],
 }
 
 impl<'k> ServerKey<'k> {
-    /// The octets of the key.
+    /// Encodes name and key as the key of an indirect reference.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         [&implementation_repository_prefix(self.server), self.key].concat()
@@ -294,7 +294,7 @@ pub fn with_key(ior: &Ior, type_id: &str, key: &[u8]) -> Ior {
     Ior { type_id: type_id.to_owned(), profiles: profiles.collect() }
 }
 
-/// This process as a registered server.
+/// This process as a server that the implementation repository knows.
 #[derive(Debug)]
 pub struct RunningServer {
     orb: Orb,
@@ -303,7 +303,7 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// The name of the server.
+    /// The name by which the activator knows the server.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.server
@@ -354,11 +354,11 @@ fn register(
     own: &ServerObject,
     place: &OnceLock<String>,
 ) -> Result<RunningServer, ActivationError> {
-    let given = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
-    if !given.is_empty() {
-        _ = place.set(given.clone()); // the repository may call before its reply arrives
+    let token_text = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
+    if !token_text.is_empty() {
+        _ = place.set(token_text.clone()); // the repository may call before its reply arrives
     }
-    let registered = retry(|| match administration(orb)?.server_is_running(&server, &given, Some(own)) {
+    let registered = retry(|| match administration(orb)?.server_is_running(&server, &token_text, Some(own)) {
         Err(ServerIsRunningError::System(exception)) => Err(exception),
         other => Ok(other),
     })?;

@@ -20,9 +20,9 @@
 //! `idl` of this package.
 #![forbid(unsafe_code)]
 
-/// The IDL of the services, each a whole file: the event service, the naming service, the property service, the trading
-/// service, the implementation repository, and what Spandrel's interface repository adds to that of the standard. A
-/// program shows their interfaces with it where no repository does.
+/// The IDL of the services, each a whole file: the event service, the naming service, the property service,
+/// the trading service, the implementation repository, and what Spandrel's interface repository adds to that
+/// of the standard. Programs describe these interfaces by it where there is no repository.
 pub const IDL_FILES: [&str; 6] = [
     include_str!("../idl/CosEvent.idl"),
     include_str!("../idl/CosNaming.idl"),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::cos_naming::NameComponent;
 
-/// The most components of a name.
+/// The most components of a name that services take; a longer one is not valid.
 pub const MAX_COMPONENTS: usize = 128;
 /// The most octets of one component: of its identifier and kind together.
 pub const MAX_COMPONENT_OCTETS: usize = 4096;
@@ -14,7 +14,7 @@ pub const MAX_COMPONENT_OCTETS: usize = 4096;
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidName {
-    /// A name has at least one component.
+    /// The name has no component.
     #[error("the name has no component")]
     Empty,
     /// `a//b`, or a `/` at the beginning or end: the component between has no text.
@@ -37,7 +37,7 @@ pub enum InvalidName {
     LongComponent,
 }
 
-/// Checks the length of a name and of its components.
+/// Refuses names that services do not take.
 ///
 /// # Errors
 /// A name without a component, or one beyond the limits.
@@ -108,7 +108,8 @@ fn escape(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str(rest)
 }
 
-/// Parses the string form of a name.
+/// Parses the string form of a name: components separated by `/`, `.` before the kind, `\` before a literal
+/// `/`, `.` or `\`.
 ///
 /// # Errors
 /// A text that is not the string form of a name, or a name beyond the limits.

@@ -154,7 +154,7 @@ impl NamingClient {
         Ok(Self::with_root(&orb.resolve_initial_references("NameService")?.unchecked_narrow()))
     }
 
-    /// The names below this context.
+    /// Uses the names below this context, in place of those of a root context.
     #[must_use]
     pub fn with_root(root: &NamingContext) -> Self {
         let published = Published { objects: BTreeMap::new(), interval: CHECK_INTERVAL, is_checked: false };
@@ -222,7 +222,7 @@ impl NamingClient {
         }
     }
 
-    /// The object that is bound to a name.
+    /// The object that is bound to a name, narrowed to `I`.
     ///
     /// # Errors
     /// [`NamingError`]; BAD_PARAM if the object does not have the interface.

@@ -14,7 +14,7 @@ const INITIAL_REFERENCE: &str = "TradingService";
 /// The trader where no initial reference names one.
 const DEFAULT_TRADER: &str = "corbaloc::127.0.0.1:2811/TradingService";
 
-/// The reason why a text is no value.
+/// The reason why a text is no value of a property's type.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueTextError {
@@ -26,7 +26,7 @@ pub enum ValueTextError {
     Value(#[from] DynAnyError),
 }
 
-/// The reason why a text is no property.
+/// The reason why a text is no property of a service type.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PropertyTextError {
@@ -61,7 +61,7 @@ pub enum OfferTextError {
     /// The trader has no such service type.
     #[error("cannot describe the service type")]
     ServiceType(#[from] FullyDescribeTypeError),
-    /// A property cannot be read.
+    /// A property's text has no name, or no value of its type.
     #[error(transparent)]
     Property(#[from] PropertyTextError),
     /// The trader refuses the offer.
@@ -69,7 +69,7 @@ pub enum OfferTextError {
     Export(#[from] ExportError),
 }
 
-/// The two parts of `NAME=VALUE`.
+/// Divides `NAME=VALUE` at the first `=`; blanks around the name do not count.
 ///
 /// # Errors
 /// A text without a name, or without `=`.
@@ -79,7 +79,8 @@ pub fn split_property(text: &str) -> Result<(&str, &str), PropertyTextError> {
     Ok((name.trim(), value))
 }
 
-/// The value of a text of this type, or without one of a text that has its type before it, such as `short 3`.
+/// Reads a value of this type from a text. Without a type, the text has it before the value, such as `short
+/// 3`.
 ///
 /// # Errors
 /// A text that is no such value.
@@ -152,7 +153,7 @@ impl TextOffer {
         })
     }
 
-    /// Exports the offer for an object. Returns its id.
+    /// Exports the offer of an object to the trader. Returns the offer's id.
     ///
     /// # Errors
     /// A trader that cannot be reached, has no `Register`, or refuses the offer.

@@ -80,7 +80,7 @@ impl Operations {
         operations
     }
 
-    /// The names, in order.
+    /// The names in ascending order. An operation's index is the position of its name.
     #[must_use]
     pub fn names(&self) -> &'static [&'static str] {
         self.names
@@ -115,7 +115,7 @@ impl Operations {
         self.is_named(index, name).then_some(index)
     }
 
-    /// The index of the operation with this name.
+    /// The index of the operation with this name, found by the given strategy.
     #[inline]
     #[must_use]
     pub fn find(&self, name: &str, how: OperationDemux) -> Option<usize> {

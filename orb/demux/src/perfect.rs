@@ -80,12 +80,12 @@ const fn share(number: u64, all: usize) -> usize {
     ((number * all as u64) >> 32) as usize
 }
 
-/// The tables of a perfect hash function.
+/// The parameters of a perfect hash function over a set of names.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Tables {
-    /// The chosen hash function.
+    /// The number that selects the hash function from its family.
     pub seed: u32,
-    /// One per bucket, at least one.
+    /// The displacement of each bucket, at least one.
     pub displacements: Vec<u16>,
     /// The index of the key of each place; the number of keys for free places.
     pub places: Vec<u32>,

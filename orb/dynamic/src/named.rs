@@ -68,7 +68,7 @@ impl NamedValue {
         Self { name: name.into(), type_code: value.type_code().clone(), value: Some(value), mode }
     }
 
-    /// A parameter of this type without a value.
+    /// A parameter of this type that has no value yet.
     pub fn of_type(name: impl Into<Cow<'static, str>>, mode: ArgMode, type_code: TypeCode) -> Self {
         Self { name: name.into(), type_code, value: None, mode }
     }
@@ -86,7 +86,7 @@ impl NvList {
         Self::default()
     }
 
-    /// Adds an argument (`add_value`).
+    /// Appends an argument (`add_value`).
     pub fn add(&mut self, item: NamedValue) -> &mut Self {
         self.items.push(item);
         self

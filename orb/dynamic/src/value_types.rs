@@ -17,7 +17,7 @@ use spandrel_sync::Arc;
 pub struct ValueTypes(Option<Arc<HashMap<String, TypeCode>>>);
 
 impl ValueTypes {
-    /// Creates a registry without value types.
+    /// Creates a registry to which types are added.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -31,7 +31,7 @@ impl ValueTypes {
         self
     }
 
-    /// Adds all types of another collection.
+    /// Adds all types of another registry.
     pub fn add_all(&mut self, others: &Self) -> &mut Self {
         if self.0.is_none() {
             self.0.clone_from(&others.0);
@@ -48,7 +48,7 @@ impl ValueTypes {
         }
     }
 
-    /// Finds a value type by its repository id.
+    /// The value type with this repository id, if it is registered.
     #[must_use]
     pub fn get(&self, repository_id: &str) -> Option<&TypeCode> {
         self.0.as_ref()?.get(repository_id)

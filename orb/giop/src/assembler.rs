@@ -142,13 +142,13 @@ impl Assembler {
         }
     }
 
-    /// Octets of unfinished messages.
+    /// The octets of fragments whose messages are not complete.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Number of unfinished messages.
+    /// The messages whose last fragment has not come.
     #[must_use]
     pub fn unfinished(&self) -> usize {
         self.unfinished.len()

@@ -23,7 +23,7 @@ const MIN_OCTETS: usize = 7;
 pub struct ListenPoint {
     /// The host as in the references' profiles: a name, or an address without brackets.
     pub host: String,
-    /// The port as in the references' profiles.
+    /// The port, as in the profiles of the references that are called over the connection.
     pub port: u16,
 }
 

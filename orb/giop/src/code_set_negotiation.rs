@@ -24,12 +24,12 @@ pub const CONTEXT_CODE_SETS: u32 = 1;
 /// although strings are UTF-8.
 const CHARS_ARE_OCTETS: u8 = 1;
 
-/// The code sets of one connection.
+/// The code sets in force on one connection, after negotiation (TCS-C and TCS-W).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TransmissionCodeSets {
-    /// For `char` and `string` (TCS-C).
+    /// The code set of `char` and `string` (TCS-C).
     pub char_set: CharSet,
-    /// For `wchar` and `wstring` (TCS-W).
+    /// The code set of `wchar` and `wstring` (TCS-W).
     pub wchar_set: WcharSet,
 }
 
@@ -128,7 +128,7 @@ impl TransmissionCodeSets {
     /// The code sets in force before negotiation: ISO 8859-1, and no wide characters.
     pub const UNNEGOTIATED: Self = Self { char_set: CharSet::Latin1, wchar_set: WcharSet::Unknown };
 
-    /// `wire` with these code sets.
+    /// `wire` with these code sets in place of its own.
     #[inline]
     #[must_use]
     pub fn on(self, wire: Wire) -> Wire {

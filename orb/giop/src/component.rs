@@ -132,13 +132,13 @@ impl Component {
             TAG_SSL_SEC_TRANS => Self::ssl_sec_trans,
             _ => return Ok(None),
         };
-        let what = tag_name(component.tag).unwrap_or("tagged component");
+        let name = tag_name(component.tag).unwrap_or("tagged component");
         Decoder::of_encapsulation(&component.data, Wire::new(ByteOrder::Big, GiopVersion::V1_0))
             .and_then(|mut input| read(&mut input))
             .map(Some)
             // Malformed policies are ignored: the reference can be called without them.
             .or_else(|cause| if component.tag == TAG_POLICIES { Ok(None) } else { Err(cause) })
-            .map_err(|cause| GiopError::Profile { what, cause })
+            .map_err(|cause| GiopError::Profile { what: name, cause })
     }
 
     /// Reads the number of the ORB that made the reference; `None` for another component.

@@ -8,10 +8,10 @@ use spandrel_cdr::{CdrError, Decoder, Encoder};
 
 use crate::{CompletionStatus, SystemException, ids};
 
-/// An outgoing service context.
+/// A context that is sent with a request or reply, for a service such as code set negotiation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ServiceContext {
-    /// The context id, which names the service.
+    /// The number that names the service.
     pub id: u32,
     /// Its content, most often an encapsulation.
     pub data: Vec<u8>,
@@ -20,13 +20,13 @@ pub struct ServiceContext {
 /// A service context inside a received message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ServiceContextRef<'m> {
-    /// The context id, which names the service.
+    /// The number that names the service.
     pub id: u32,
     /// Its content, most often an encapsulation.
     pub data: &'m [u8],
 }
 
-/// Limits of the service contexts of one message.
+/// The bounds on service contexts of one received message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ContextLimits {
     /// Maximum number of contexts.
@@ -42,7 +42,7 @@ impl Default for ContextLimits {
     }
 }
 
-/// The contexts of a request or reply.
+/// The service contexts of a request or reply: values to be sent, or octets of a received message.
 #[derive(Clone)]
 pub struct ServiceContexts<'m>(Source<'m>);
 

@@ -55,7 +55,7 @@ fn has_scheme(text: &str) -> bool {
     text.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
 }
 
-/// The addresses of an object and its key.
+/// A `corbaloc:` text, parsed: the addresses and the object key.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Corbaloc {
     /// The addresses, in order of preference; never empty when parsed.

@@ -16,7 +16,7 @@ use crate::{
     GiopError, HEADER_LEN, Message, MessageType, RequestHeader, bare_message, header::MAGIC, ids::TAG_DATAGRAM_ADDRESS,
 };
 
-/// Octets of the light header.
+/// The octets of the light header, which stands in place of the 12 of GIOP.
 pub const LIGHT_HEADER_LEN: usize = 4;
 
 const LIGHT_MAGIC: u8 = b'g';
@@ -28,7 +28,7 @@ pub const MAX_DATAGRAM: usize = 65_507;
 /// The address at which a server reads datagrams.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct DatagramAddress {
-    /// A host name or address.
+    /// The host by name or address, as clients reach it.
     pub host: String,
     /// The UDP port of the server.
     pub port: u16,
@@ -37,7 +37,7 @@ pub struct DatagramAddress {
 }
 
 impl DatagramAddress {
-    /// Encodes the component with this address.
+    /// Encodes the address for the profiles of references.
     ///
     /// # Errors
     /// A host that cannot be encoded in CDR.

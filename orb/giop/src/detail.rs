@@ -61,11 +61,11 @@ mod tests {
 
     #[test]
     fn a_detail_survives_encoding_and_decoding() {
-        let kept = |text| SystemException::KEEPS_DETAIL.then_some(text);
+        let if_kept = |text| SystemException::KEEPS_DETAIL.then_some(text);
         for text in ["", "plain", "h\u{e9}, \u{20ac} and \u{1f980}"] {
-            assert_eq!(said(text).as_deref(), kept(text));
+            assert_eq!(said(text).as_deref(), if_kept(text));
         }
-        assert_eq!(said("a\0b\nc\u{1b}[31m\u{9b} ").as_deref(), kept(r"a\u0000b\nc\u001b[31m\u009b"));
+        assert_eq!(said("a\0b\nc\u{1b}[31m\u{9b} ").as_deref(), if_kept(r"a\u0000b\nc\u001b[31m\u009b"));
         let longest = SystemException::KEEPS_DETAIL.then_some(MAX_DETAIL + "…".len());
         assert_eq!(said(&"x".repeat(10_000)).map(|text| text.len()), longest);
         assert_eq!(exception_detail(&SystemException::internal(0, CompletionStatus::No)), None);
@@ -75,12 +75,12 @@ mod tests {
     fn a_detail_that_is_not_public_is_replaced_by_where_it_is() {
         let sent = |exception| public_exception_detail(&exception).map(|it| read_exception_detail(&it.data).unwrap());
         let plain = || SystemException::internal(0, CompletionStatus::No);
-        let kept = |text: &str| SystemException::KEEPS_DETAIL.then(|| text.to_owned());
+        let if_kept = |text: &str| SystemException::KEEPS_DETAIL.then(|| text.to_owned());
         assert_eq!(sent(plain()), None);
         let timeout = SystemException::timeout(minor::ROUND_TRIP_EXPIRED, CompletionStatus::No).with_detail("slow");
         assert_eq!(sent(timeout), None, "the minor code tells the reason");
-        assert_eq!(sent(plain().with_detail("/etc/secret")), kept(WITHHELD_DETAIL));
-        assert_eq!(sent(plain().with_detail("/etc/secret").with_public_detail("no file")), kept("no file"));
+        assert_eq!(sent(plain().with_detail("/etc/secret")), if_kept(WITHHELD_DETAIL));
+        assert_eq!(sent(plain().with_detail("/etc/secret").with_public_detail("no file")), if_kept("no file"));
     }
 
     #[test]

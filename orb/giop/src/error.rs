@@ -112,7 +112,8 @@ pub enum Reaction {
 }
 
 impl GiopError {
-    /// For decisions in code; `Display` is for people.
+    /// The reaction of the connection that received the octets, for decisions in code; `Display` is for
+    /// people.
     #[must_use]
     pub fn reaction(&self) -> Reaction {
         match self {

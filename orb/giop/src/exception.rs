@@ -196,16 +196,15 @@ impl SystemException {
         self
     }
 
-    /// Replaces the completion status. It is then that of the caller's own operation, whatever the exception was
-    /// before.
+    /// Replaces the completion status by that of the caller's own operation.
     #[must_use]
     pub const fn with_completed(mut self, completed: CompletionStatus) -> Self {
         (self.completed, self.is_of_call) = (completed, false);
         self
     }
 
-    /// Marks the exception as the outcome of a call: its completion status is that of the called operation, and what
-    /// was public to its caller is not so to the caller of an operation that passes it on.
+    /// Marks the exception as the outcome of a call. Its completion status is that of the called operation.
+    /// Its public explanation is not public to the clients of an operation that passes the exception on.
     #[must_use]
     pub const fn of_call(mut self) -> Self {
         (self.is_of_call, self.is_public) = (true, false);
@@ -223,7 +222,7 @@ impl SystemException {
         }
     }
 
-    /// The kind of exception.
+    /// The kind of exception, such as TRANSIENT; its minor code says more.
     #[must_use]
     pub const fn kind(&self) -> SystemExceptionKind {
         self.kind

@@ -67,7 +67,7 @@ macro_rules! kinds {
                 match self { $(Self::$kind => $name,)* }
             }
 
-            /// The exception's repository id.
+            /// The id by which replies name the exception.
             #[must_use]
             pub const fn repository_id(self) -> &'static str {
                 match self { $(Self::$kind => concat!("IDL:omg.org/CORBA/", $name, ":1.0"),)* }
@@ -79,7 +79,7 @@ macro_rules! kinds {
 for_each_kind!(kinds);
 
 impl SystemExceptionKind {
-    /// The kind with this repository id.
+    /// The kind with this repository id; `None` for ids of other exceptions.
     #[must_use]
     pub fn from_repository_id(repository_id: &str) -> Option<Self> {
         let name = repository_id.strip_prefix("IDL:omg.org/CORBA/")?.strip_suffix(":1.0")?;

@@ -15,7 +15,7 @@ pub const HEADER_LEN: usize = 12;
 pub(crate) const MAGIC: [u8; 4] = *b"GIOP";
 const MORE_FRAGMENTS: u8 = 2;
 
-/// A decoded message header.
+/// The first twelve octets of each GIOP message (9.4.1), decoded and checked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MessageHeader {
     /// The protocol version of the rest of the message.
@@ -24,7 +24,7 @@ pub struct MessageHeader {
     pub order: ByteOrder,
     /// Whether fragments with the rest of the message follow (GIOP 1.1 and later).
     pub more_fragments: bool,
-    /// The type of the message.
+    /// The kind of the message, which tells how the rest is decoded.
     pub message_type: MessageType,
     /// Octets after the header.
     pub size: u32,

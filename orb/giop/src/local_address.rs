@@ -37,7 +37,7 @@ pub struct LocalAddress {
 pub struct UnixTransport {
     /// The host's own name.
     pub host: String,
-    /// The path of the socket.
+    /// The path of the server's UNIX-domain socket.
     pub path: String,
 }
 

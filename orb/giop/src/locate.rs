@@ -39,10 +39,10 @@ impl LocateStatus {
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         let value = input.u32()?;
-        let known = if input.wire().version >= GiopVersion::V1_2 { &Self::ALL[..] } else { &Self::ALL[..3] };
+        let statuses = if input.wire().version >= GiopVersion::V1_2 { &Self::ALL[..] } else { &Self::ALL[..3] };
         usize::try_from(value)
             .ok()
-            .and_then(|at| known.get(at).copied())
+            .and_then(|at| statuses.get(at).copied())
             .ok_or(CdrError::BadEnum { name: "LocateStatus", value })
     }
 }
@@ -63,7 +63,7 @@ impl fmt::Display for LocateStatus {
 /// Header of a LocateRequest: asks whether this server accepts requests to an object.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LocateRequestHeader<'m> {
-    /// The id for the LocateReply.
+    /// The id that the LocateReply repeats.
     pub request_id: u32,
     /// The object whose location is asked for.
     pub target: Target<'m>,
@@ -100,10 +100,10 @@ impl fmt::Display for LocateRequestHeader<'_> {
     }
 }
 
-/// Header of a LocateReply.
+/// The part of a LocateReply before its body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LocateReplyHeader {
-    /// The id of the answered request.
+    /// The id of the LocateRequest that it answers.
     pub request_id: u32,
     /// The result, which determines the body.
     pub status: LocateStatus,
@@ -140,7 +140,7 @@ impl fmt::Display for LocateReplyHeader {
 /// A CancelRequest: the client no longer waits for a reply. Advisory: the reply may still arrive.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CancelRequest {
-    /// The id of the Request or LocateRequest.
+    /// The id of the Request or LocateRequest that the client no longer waits for.
     pub request_id: u32,
 }
 

@@ -50,8 +50,8 @@ impl Message {
         &self.octets
     }
 
-    /// The octets of a message that is [kept](Self::kept), or zero if these are charged to an account for as long as
-    /// anybody holds them.
+    /// The octets of a message that is [kept](Self::kept), or zero if these are charged to an account for as
+    /// long as they are in memory.
     #[must_use]
     pub fn uncharged_len(&self) -> usize {
         if self.octets.is_charged() && self.octets.len() >= LONG { 0 } else { self.octets.len() }
@@ -84,7 +84,8 @@ impl Message {
         }
     }
 
-    /// The memory of a [kept](Self::kept) message for another one, unless it arrived in it.
+    /// The memory of a [kept](Self::kept) message, for another message; `None` if the message arrived in this
+    /// memory.
     #[must_use]
     pub fn reusable_block(&self) -> Option<MessageBlock> {
         (self.octets.len() < LONG).then(|| self.octets.clone())

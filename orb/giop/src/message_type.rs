@@ -4,7 +4,7 @@ use std::fmt;
 
 use spandrel_cdr::GiopVersion;
 
-/// The type of a message (9.4.1, `MsgType`).
+/// The kind of a message, by the number in its header (9.4.1, `MsgType`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u8)]
 pub enum MessageType {

@@ -24,7 +24,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// The octets of a part of a URL.
+/// Replaces each `%XX` of a URL's part by the octet that it stands for.
 ///
 /// # Errors
 /// The position of the first `%` that two hexadecimal digits do not follow.

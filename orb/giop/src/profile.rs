@@ -16,7 +16,7 @@ use crate::{
     component::{ComponentDisplay, TAG_COMPLETE_OBJECT_KEY},
 };
 
-/// The tag of an IIOP profile.
+/// The tag of a profile with the TCP address and the key of an object (IIOP).
 pub const TAG_INTERNET_IOP: u32 = 0;
 /// The tag of a profile that consists of components only.
 pub const TAG_MULTIPLE_COMPONENTS: u32 = 1;
@@ -47,7 +47,7 @@ pub struct IiopProfile {
     pub host: String,
     /// The TCP port; 0 if only a component has the address.
     pub port: u16,
-    /// The object key, opaque to clients.
+    /// The key that the server has given the object. Clients send it and do not read it.
     pub object_key: Vec<u8>,
     /// Code sets, other addresses and the like; none in IIOP 1.0.
     pub components: Vec<TaggedComponent>,

@@ -44,10 +44,10 @@ impl ReplyStatus {
     #[inline]
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
         let value = input.u32()?;
-        let known = if input.wire().version >= GiopVersion::V1_2 { &Self::ALL[..] } else { &Self::ALL[..4] };
+        let statuses = if input.wire().version >= GiopVersion::V1_2 { &Self::ALL[..] } else { &Self::ALL[..4] };
         usize::try_from(value)
             .ok()
-            .and_then(|at| known.get(at).copied())
+            .and_then(|at| statuses.get(at).copied())
             .ok_or(CdrError::BadEnum { name: "ReplyStatus", value })
     }
 }
@@ -68,7 +68,7 @@ impl fmt::Display for ReplyStatus {
 /// The reply header: the part between the message header and the body.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ReplyHeader<'m> {
-    /// The id of the answered request.
+    /// The id of the request that it answers; the client knows its calls by it.
     pub request_id: u32,
     /// The outcome, which determines the body.
     pub status: ReplyStatus,

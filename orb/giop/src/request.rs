@@ -41,7 +41,7 @@ impl ResponseFlags {
         Self(octet & 3)
     }
 
-    /// The octet for GIOP 1.2.
+    /// The octet that a GIOP 1.2 header has for it (`response_flags`).
     #[inline]
     #[must_use]
     pub fn to_octet(self) -> u8 {
@@ -73,7 +73,7 @@ pub struct RequestHeader<'m> {
     pub request_id: u32,
     /// The response that the client expects.
     pub response: ResponseFlags,
-    /// The target of the request.
+    /// The object, by its key or by a profile.
     pub target: Target<'m>,
     /// The operation's IDL name; for an attribute `_get_` or `_set_` with its name.
     pub operation: Cow<'m, str>,

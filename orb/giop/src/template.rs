@@ -53,7 +53,7 @@ impl RequestTemplate {
         Ok(Self { wire, prefix: out.to_vec().into() })
     }
 
-    /// The wire form of the requests.
+    /// The byte order, version and code sets of the requests.
     #[inline]
     #[must_use]
     pub fn wire(&self) -> Wire {

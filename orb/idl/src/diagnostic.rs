@@ -7,7 +7,7 @@ use crate::source::{SourceMap, Span};
 
 mod render;
 
-/// The severity of a [`Diagnostic`].
+/// Whether a [`Diagnostic`] prevents the use of the IDL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The IDL is usable, but possibly not as intended.
@@ -25,7 +25,7 @@ pub struct Label {
     pub text: String,
 }
 
-/// An error or a warning.
+/// A message about the IDL, with the positions that it refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Whether the IDL can be used in spite of it.

@@ -67,7 +67,7 @@ pub fn compile(options: &FrontEndOptions, file: &Path) -> Result<Model, Diagnost
     compile_with(options, &FileSystem::default(), file)
 }
 
-/// Compiles an IDL file from any `provider`.
+/// Compiles an IDL file that `provider` reads, as it does the included files.
 ///
 /// # Errors
 /// As [`compile`].

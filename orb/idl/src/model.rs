@@ -38,7 +38,7 @@ pub struct Model {
 /// A definition with a name and, for most kinds, a repository id.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// Its index in the model that contains it.
+    /// The index by which other definitions of the model refer to it.
     pub id: DefId,
     /// The simple name, without the `_` of an escaped identifier.
     pub name: String,
@@ -64,7 +64,7 @@ pub struct Definition {
     pub kind: DefinitionKind,
 }
 
-/// The kind of a definition, with its content.
+/// The IDL construct of a definition, with what is particular to it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum DefinitionKind {
@@ -134,16 +134,16 @@ pub struct Union {
     pub contents: Vec<DefId>,
 }
 
-/// A branch of a union.
+/// A member of a union with the labels that select it.
 #[derive(Clone, Debug)]
 pub struct Branch {
-    /// The labels that select it.
+    /// The labels (`case`) that select it, at least one.
     pub labels: Vec<Label>,
-    /// Its name and type.
+    /// The name and the type of the branch.
     pub member: Member,
 }
 
-/// A label of a branch.
+/// A value of the discriminator for which the branch is active.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Label {
     /// `case` and a value of the discriminator's type.
@@ -177,12 +177,12 @@ pub struct ValueType {
     pub contents: Vec<DefId>,
 }
 
-/// A state member of a value type.
+/// A member of a value type's state.
 #[derive(Clone, Debug)]
 pub struct StateMember {
     /// `public` rather than `private`.
     pub is_public: bool,
-    /// Its name and type.
+    /// The name and the type of the member.
     pub member: Member,
 }
 
@@ -217,7 +217,7 @@ pub struct Unmapped {
     pub contents: Vec<DefId>,
 }
 
-/// A module with all its openings.
+/// A module. Its openings in several places and files are one definition.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
     /// Its direct contents, in source order.
@@ -251,7 +251,7 @@ pub struct Struct {
     pub contents: Vec<DefId>,
 }
 
-/// A member of a structure or exception.
+/// A named part of a structure, exception, union or value.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// The name, without the `_` of an escaped identifier.
@@ -273,7 +273,7 @@ pub struct Enum {
     pub enumerators: Vec<DefId>,
 }
 
-/// One value of an enumeration.
+/// A name that an enumeration lists; its value is its position there.
 #[derive(Clone, Copy, Debug)]
 pub struct Enumerator {
     /// The enumeration that lists it.
@@ -282,7 +282,7 @@ pub struct Enumerator {
     pub ordinal: u32,
 }
 
-/// An alias of a type.
+/// A further name of a type, from one declarator of a `typedef`.
 #[derive(Clone, Debug)]
 pub struct Typedef {
     /// The aliased type, with the array dimensions of its declarator.
@@ -298,7 +298,7 @@ pub struct Const {
     pub value: ConstValue,
 }
 
-/// An operation of an interface or value type.
+/// An operation that clients may call.
 #[derive(Clone, Debug, Default)]
 pub struct Operation {
     /// `oneway`: returns nothing, has only `in` parameters, raises nothing.
@@ -309,7 +309,7 @@ pub struct Operation {
     pub parameters: Vec<Parameter>,
     /// The user exceptions it may raise, each once; each is a [`DefinitionKind::Exception`].
     pub raises: Vec<DefId>,
-    /// The names of its `context` clause.
+    /// The names of the context properties that callers send.
     pub context: Vec<String>,
 }
 

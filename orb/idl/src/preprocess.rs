@@ -30,7 +30,7 @@ pub(crate) use built_in::Parts;
 use comments::PendingComments;
 pub(crate) use together::{PATH as FILES_OF_ONE_BUILD, main_text};
 
-/// The options of the front end.
+/// The search folders, macros and other settings of the preprocessor and the checker.
 #[derive(Clone, Debug, Default)]
 pub struct FrontEndOptions {
     /// Folders to search for included files, in this order, after the folder of the including file (for

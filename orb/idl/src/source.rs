@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Names a [`SourceFile`] in its [`SourceMap`].
+/// The index of a [`SourceFile`] in its [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub(crate) u32);
 
@@ -69,7 +69,7 @@ impl SourceMap {
         &self.files
     }
 
-    /// The file with this id.
+    /// The text and the name of a file, to show a place in it.
     ///
     /// # Panics
     /// If `id` comes from another, larger map.
@@ -115,9 +115,9 @@ impl SourceMap {
 /// The limit on the size of all source files of one run together, in octets; a file that is included twice counts twice.
 pub const MAX_OCTETS: usize = 16 << 20;
 
-/// A source of file contents for the front end.
+/// Supplies the contents of IDL files to the front end: from the disk, or from memory.
 pub trait SourceProvider {
-    /// Reads a file whole.
+    /// Reads a whole file, as octets.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] where the search continues with the next include path; any other error is

@@ -217,7 +217,7 @@ impl Poa {
         self.adapter.require(policies.retains() || policies.has_default_servant(), "RETAIN or USE_DEFAULT_SERVANT")
     }
 
-    /// A reference to an active object (15.3.9.25).
+    /// The reference to an active object, of the type that its servant states (15.3.9.25).
     ///
     /// # Errors
     /// `WrongPolicy` without RETAIN; `ObjectNotActive`; INITIALIZE if the ORB cannot listen.
@@ -411,7 +411,7 @@ impl Poa {
         replaced.map(drop).ok_or_else(|| not_active(self.adapter.object_not_active(&id)))
     }
 
-    /// The number of active objects.
+    /// The number of objects in the adapter's active object map.
     #[must_use]
     pub fn active_objects(&self) -> usize {
         self.adapter.objects.len()

@@ -6,7 +6,7 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::{Arc, thread};
 
 use crate::{
-    AdapterActivator, Poa, PoaError,
+    AdapterActivator, IfMissing, Poa, PoaError,
     adapter::{Adapter, Children, MAX_WAITING, Phase, Root},
     error,
     key::{self, KeyTarget},
@@ -32,7 +32,12 @@ enum ChildLookup {
 
 impl Root {
     /// A child that exists or can be created (15.3.9.3).
-    pub(crate) fn find(&self, parent: &Arc<Adapter>, name: &str, activate: bool) -> Result<Arc<Adapter>, PoaError> {
+    pub(crate) fn find(
+        &self,
+        parent: &Arc<Adapter>,
+        name: &str,
+        if_missing: IfMissing,
+    ) -> Result<Arc<Adapter>, PoaError> {
         loop {
             parent.check_exists()?;
             // Looked up first: nothing is done under the lock.
@@ -40,7 +45,7 @@ impl Root {
             match child {
                 ChildLookup::Found(adapter) => return Ok(adapter),
                 ChildLookup::Activating(event) => event.wait(),
-                ChildLookup::None if activate => {
+                ChildLookup::None if if_missing == IfMissing::Activate => {
                     if let AdapterLookup::Found(adapter) = self.activate(parent, name)? {
                         return Ok(adapter);
                     }
@@ -192,11 +197,11 @@ fn call_activator(activator: &dyn AdapterActivator, parent: &Poa, name: &str) ->
 
 /// A child as visible to this thread: until it is set up, only its own activation sees it.
 fn find_child(children_state: &Children, name: &str) -> ChildLookup {
-    let found =
+    let find_set_up =
         || children_state.children.get(name).map_or(ChildLookup::None, |child| ChildLookup::Found(Arc::clone(child)));
     match children_state.activating.get(name) {
         Some((thread, event)) if *thread != thread::current().id() => ChildLookup::Activating(Arc::clone(event)),
-        _ => found(),
+        _ => find_set_up(),
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{ObjectId, Poa, frames::innermost};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Current;
 
-/// The error outside an upcall (15.3.10.1).
+/// The error of [`Current`] in a thread that runs no upcall (15.3.10.1).
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct NoContext;
 spandrel_error::debug_as_report!(NoContext);
@@ -41,7 +41,7 @@ impl Current {
         Self
     }
 
-    /// The adapter of the object.
+    /// The adapter that found the servant of the present upcall.
     ///
     /// # Errors
     /// `NoContext` outside an upcall.
@@ -49,7 +49,7 @@ impl Current {
         innermost(|adapter, _, _| Poa::of(adapter)).ok_or(NoContext)?.map_err(|_| NoContext)
     }
 
-    /// The id of the object.
+    /// The id of the object that the present upcall is for.
     ///
     /// # Errors
     /// `NoContext` outside an upcall.
@@ -57,7 +57,7 @@ impl Current {
         innermost(|_, id, _| id.into()).ok_or(NoContext)
     }
 
-    /// A reference to the object.
+    /// A reference to the object that the present upcall is for.
     ///
     /// # Errors
     /// `NoContext` outside an upcall.
@@ -69,7 +69,7 @@ impl Current {
         .ok_or(NoContext)?
     }
 
-    /// The servant of the upcall.
+    /// The servant that the present upcall runs.
     ///
     /// # Errors
     /// `NoContext` outside an upcall.

@@ -28,7 +28,7 @@ use crate::{
 /// Maximum number of requests that one manager holds: more are answered with TRANSIENT (15.3.2.1).
 const MAX_HELD: usize = 1024;
 
-/// The state of a manager (15.3.2.1).
+/// The treatment of requests by all adapters of a manager (15.3.2.1).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub enum State {

@@ -10,9 +10,8 @@ use spandrel_sync::Arc;
 
 use crate::{Poa, adapter::Root, frames::EnteredFrame, servant_in_use::ServantInUse, servant_lookup::ServantLookup};
 
-/// Finds servants in a thread that stays inside one upcall for the lifetime of this value, as between two
-/// requests of one connection: the state that thread and connection remember of the last request is kept. At
-/// most one exists in a thread.
+/// Finds servants in one thread, with the state that thread and connection keep between two requests. The
+/// thread stays inside of an upcall for the lifetime of this value. At most one exists in a thread.
 pub struct Lookup {
     root: Arc<Root>,
     entered: EnteredFrame,

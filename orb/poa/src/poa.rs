@@ -42,7 +42,7 @@ impl Poa {
         Ok(Self { orb: orb.clone(), root, adapter })
     }
 
-    /// The ORB of the adapter.
+    /// The ORB for which the adapter serves objects.
     #[must_use]
     pub fn orb(&self) -> &Orb {
         &self.orb
@@ -71,12 +71,12 @@ impl Poa {
         Ok(Self { adapter, ..self.clone() })
     }
 
-    /// The child of this name (15.3.9.3).
+    /// The child of this name, which the activator may create (15.3.9.3).
     ///
     /// # Errors
     /// `AdapterNonExistent`; OBJ_ADAPTER if the activator panicked.
     pub fn find_poa(&self, name: &str, if_missing: IfMissing) -> Result<Self, PoaError> {
-        let adapter = self.root.find(&self.adapter, name, if_missing == IfMissing::Activate)?;
+        let adapter = self.root.find(&self.adapter, name, if_missing)?;
         Ok(Self { adapter, ..self.clone() })
     }
 
@@ -114,20 +114,20 @@ impl Poa {
         Some(Self { adapter: parent, ..self.clone() })
     }
 
-    /// The children, in no order (15.3.9.8).
+    /// The child adapters that exist now, in no order (15.3.9.8).
     #[must_use]
     pub fn the_children(&self) -> Vec<Self> {
         let children_state = self.adapter.children_state.lock();
         children_state.children.values().map(|child| Self { adapter: Arc::clone(child), ..self.clone() }).collect()
     }
 
-    /// The manager of its requests (15.3.9.9).
+    /// The manager that holds, discards or passes on the adapter's requests (15.3.9.9).
     #[must_use]
     pub fn the_poa_manager(&self) -> PoaManager {
         PoaManager(Arc::clone(&self.adapter.manager))
     }
 
-    /// The factory of managers (15.3.9.5).
+    /// The factory of the ORB's adapter managers (15.3.9.5).
     #[must_use]
     pub fn the_poa_manager_factory(&self) -> PoaManagerFactory {
         PoaManagerFactory(Arc::clone(&self.root))
@@ -151,7 +151,7 @@ impl Poa {
         drop(old);
     }
 
-    /// The servant manager (15.3.9.11).
+    /// The servant manager that finds servants for inactive objects; `None` until it is set (15.3.9.11).
     ///
     /// # Errors
     /// `WrongPolicy` without USE_SERVANT_MANAGER.
@@ -185,7 +185,7 @@ impl Poa {
         Ok(())
     }
 
-    /// The default servant (15.3.9.13).
+    /// The servant of all objects that are not active (15.3.9.13).
     ///
     /// # Errors
     /// `WrongPolicy` without USE_DEFAULT_SERVANT; `NoServant` if none is set.

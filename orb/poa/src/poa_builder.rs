@@ -146,7 +146,7 @@ impl PoaBuilder {
         self
     }
 
-    /// The ORB of the new adapter.
+    /// The ORB that will serve the new adapter's objects.
     #[must_use]
     pub fn orb(&self) -> &Orb {
         self.parent.orb()

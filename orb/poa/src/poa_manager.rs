@@ -68,8 +68,8 @@ impl PoaManager {
         Ok(())
     }
 
-    /// Enters the inactive state: requests are rejected from now on. Complete means that all objects are
-    /// etherealized, if they are, and no request runs. A repeated call has no effect (15.3.2.6).
+    /// Enters the inactive state: requests are rejected from now on. Complete means that no request runs, and
+    /// that the objects are etherealized if that is requested. A repeated call has no effect (15.3.2.6).
     ///
     /// # Errors
     /// BAD_INV_ORDER for waiting inside an upcall of an adapter of the same ORB.

@@ -27,7 +27,8 @@ const MAX_NAMES: usize = 1_024;
 pub struct RtMutex(Arc<PriorityInheritanceMutex>);
 
 impl RtMutex {
-    /// Creates an unlocked mutex.
+    /// Creates a mutex that no thread holds. Its holder inherits the priority of the most urgent waiting
+    /// thread.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -12,7 +12,7 @@ fn wire() -> Wire {
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The octets have another form.
+    /// The octets do not have the form that the standard gives this value.
     #[error("malformed {name}")]
     Octets {
         /// The name of the value.

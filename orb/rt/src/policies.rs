@@ -47,7 +47,7 @@ pub enum PriorityModel {
 /// The priority model of an adapter, in its references (`RTCORBA::PriorityModelPolicy`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct PriorityModelPolicy {
-    /// The origin of the priority.
+    /// Who chooses the priority of a request: the client or the server.
     pub model: PriorityModel,
     /// The priority of the object, or of requests that come without one.
     pub server_priority: Priority,
@@ -136,7 +136,7 @@ impl PriorityBandedConnectionPolicy {
         ((1..=MAX_BANDS).contains(&bands.len()) && !overlap).then_some(Self(bands))
     }
 
-    /// The bands, in the given order.
+    /// The bands as they were given to [`new`](Self::new).
     #[must_use]
     pub fn bands(&self) -> &[PriorityBand] {
         &self.0
@@ -174,7 +174,7 @@ macro_rules! protocol_policy {
                 check_protocols(protocols).map(Self)
             }
 
-            /// The protocols, the preferred one first.
+            /// The protocols as they were given to [`new`](Self::new), the preferred one first.
             #[must_use]
             pub fn protocols(&self) -> &[Protocol] {
                 &self.0

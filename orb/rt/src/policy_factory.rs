@@ -46,7 +46,7 @@ use crate::protocols::Protocol;
 pub struct RtPolicyFactory;
 
 impl RtPolicyFactory {
-    /// The types that it is to be registered for.
+    /// The policy types for which the factory is to be registered with an ORB.
     pub const TYPES: [PolicyType; 6] = [
         PriorityModelPolicy::POLICY_TYPE,
         ThreadpoolPolicy::POLICY_TYPE,

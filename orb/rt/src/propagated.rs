@@ -16,7 +16,7 @@ use crate::protocols::Protocol;
 /// protocols, each with its number and the attributes of its transport in the order of the IDL.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PropagatedPolicy {
-    /// The priority model of the object.
+    /// The origin and value of the priority that the object's server declares.
     PriorityModel(PriorityModelPolicy),
     /// The ranges of priorities that each have a connection of their own.
     PriorityBands(PriorityBandedConnectionPolicy),
@@ -27,7 +27,7 @@ pub enum PropagatedPolicy {
 }
 
 impl PropagatedPolicy {
-    /// The form in a reference or request.
+    /// Encodes the policy as references and requests carry it.
     ///
     /// # Errors
     /// More octets than CDR can count.
@@ -57,7 +57,7 @@ impl PropagatedPolicy {
         Ok(EncodedPolicy { policy_type, data: out.to_vec() })
     }
 
-    /// Decodes a policy.
+    /// Decodes a policy that a reference or request carries.
     ///
     /// # Errors
     /// [`DecodeError`] for octets of another form, and for values that the policy's constructor would refuse.

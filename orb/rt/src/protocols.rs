@@ -173,19 +173,19 @@ pub(crate) fn schemes_of_profiles(protocols: &[Protocol]) -> Vec<Vec<&'static st
     profiles
 }
 
-/// The properties of one transport.
+/// The socket options and buffer sizes of one transport.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TransportProperties {
-    /// The properties of TCP connections.
+    /// Options and buffer sizes of TCP sockets.
     Tcp(TcpProtocolProperties),
-    /// Those of UNIX-domain sockets.
+    /// Buffer sizes of UNIX-domain sockets.
     UnixDomain(UnixDomainProtocolProperties),
-    /// Those of shared memory.
+    /// Buffer size and other properties of shared memory.
     SharedMemory(SharedMemoryProtocolProperties),
 }
 
-/// Properties of TCP connections (`RTCORBA::TCPProtocolProperties`).
+/// Options and buffer sizes of TCP sockets (`RTCORBA::TCPProtocolProperties`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TcpProtocolProperties {
     send_buffer_size: i32,
@@ -241,7 +241,7 @@ macro_rules! buffer_sizes {
                 self.recv_buffer_size
             }
 
-            /// Sets both sizes.
+            /// Sets the sizes of the system's send and receive buffers, in octets.
             ///
             /// # Errors
             /// BAD_PARAM for a negative one.

@@ -66,7 +66,7 @@ struct Pools<J: Job> {
 }
 
 impl<J: Job> RtOrb<J> {
-    /// The factory of objects whose threads are scheduled like this, with the default [`ReservationLimits`].
+    /// Creates the factory, without pools and named mutexes, and with the default [`ReservationLimits`].
     #[must_use]
     pub fn new(scheduling: Scheduling) -> Self {
         Self::with_limits(scheduling, ReservationLimits::default())
@@ -93,13 +93,13 @@ impl<J: Job> RtOrb<J> {
         }
     }
 
-    /// The native scheduling in force.
+    /// The class and range of native priorities in force.
     #[must_use]
     pub fn scheduling(&self) -> &Scheduling {
         &self.scheduling
     }
 
-    /// The current of calling threads.
+    /// The priorities of calling threads (`RTCORBA::Current`).
     #[must_use]
     pub fn current(&self) -> RtCurrent {
         RtCurrent::new(self.scheduling.clone())
@@ -119,7 +119,7 @@ impl<J: Job> RtOrb<J> {
         self.named_mutexes.create(name)
     }
 
-    /// The mutex of this name.
+    /// The mutex that was created with this name.
     ///
     /// # Errors
     /// [`MutexNotFound`] if no program has such a mutex.
@@ -127,7 +127,7 @@ impl<J: Job> RtOrb<J> {
         self.named_mutexes.open(name)
     }
 
-    /// Properties of TCP connections.
+    /// Makes the value of a protocol's TCP properties; zero leaves a buffer size to the system.
     ///
     /// # Errors
     /// BAD_PARAM for a negative size.
@@ -252,7 +252,7 @@ impl<J: Job> RtOrb<J> {
         Arc::clone(&self.transform)
     }
 
-    /// The pool with this number.
+    /// The pool that was created with this number, unless it is destroyed.
     #[must_use]
     pub fn threadpool(&self, id: ThreadpoolId) -> Option<Arc<ThreadPool<J>>> {
         self.pools.lock().by_id.get(&id).cloned()
@@ -269,7 +269,7 @@ impl<J: Job> RtOrb<J> {
         Ok(())
     }
 
-    /// The policy of adapters that use a pool.
+    /// Makes the policy by which an adapter uses the pool with this number.
     ///
     /// # Errors
     /// BAD_PARAM if there is no such pool.

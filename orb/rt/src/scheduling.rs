@@ -124,19 +124,20 @@ impl Scheduling {
         Self { requested, class, mapping }
     }
 
-    /// The class in force.
+    /// The class by which threads are scheduled: the requested one, or the best that the process has rights
+    /// for.
     #[must_use]
     pub fn class(&self) -> SchedulingClass {
         self.class
     }
 
-    /// The class that was requested.
+    /// The class that was asked for, with or without rights for it.
     #[must_use]
     pub fn requested(&self) -> SchedulingClass {
         self.requested
     }
 
-    /// The native priority for a priority of CORBA.
+    /// The native priority for one of CORBA, by the mapping.
     ///
     /// # Errors
     /// DATA_CONVERSION with the standard's minor code 2 if the mapping has none, or one outside the range of the class.
@@ -153,7 +154,7 @@ impl Scheduling {
         })
     }
 
-    /// The priority of CORBA for a native one.
+    /// The CORBA priority for a native one, by the mapping.
     ///
     /// # Errors
     /// As [`to_native`](Self::to_native).

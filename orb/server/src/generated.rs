@@ -45,10 +45,10 @@ macro_rules! generated_served {
     };
 }
 
-/// A skeleton with its servant.
+/// A skeleton with its servant, as adapters hold it.
 pub type SharedServant = Arc<dyn Servant>;
 
-/// The result of an upcall.
+/// The result of a skeleton's dispatch: the token of a reply, or the exception to reply with.
 pub type Answered = Result<Replied, SystemException>;
 
 /// Replies with what the servant returned, or with the exception that it raised.

@@ -69,7 +69,7 @@ fn raise_exception<E: UserExceptions>(call: &ServerCall<'_>, error: &E) -> Resul
     call.again().raise(error)
 }
 
-/// Serves a one-way operation.
+/// Decodes the arguments of a one-way operation and runs it.
 ///
 /// # Errors
 /// The arguments cannot be decoded, or the servant fails. The client gets no reply.

@@ -57,8 +57,9 @@ impl ConnectionSource for AnyAcceptor {
     }
 }
 
-/// The settings of the sockets that a dedicated endpoint accepts, from the scheme of their addresses, such as `iiop`,
-/// and those with which the endpoint was opened; `None` for the latter. Called for each connection.
+/// Chooses the settings of the sockets that a dedicated endpoint accepts. Called for each connection with the
+/// scheme of its address, such as `iiop`, and the settings with which the endpoint was opened; `None` keeps
+/// the latter.
 #[derive(Clone)]
 pub struct AcceptedSockets(pub Arc<ChooseSockets>);
 
@@ -336,11 +337,11 @@ impl Server {
 
 impl ConnectionOwner for Server {
     fn forget(&self, connection: &ServerConnection) {
-        let known = self.admitted.lock().leave(connection);
-        if known.is_some() {
+        let admitted = self.admitted.lock().leave(connection);
+        if admitted.is_some() {
             connection.orb().statistics().change(Level::ServerConnections, -1);
         }
-        if known.is_some_and(|known| known.has_own_thread()) {
+        if admitted.is_some_and(|admitted| admitted.has_own_thread()) {
             self.left_thread();
         }
     }

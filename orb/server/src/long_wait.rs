@@ -19,16 +19,16 @@ use spandrel_sync::{
 /// The shortest time between two warnings of one place.
 const REPETITION: Duration = Duration::from_secs(60);
 
-/// The requests that wait in one place.
+/// A queue or table of waiting requests, as [`LongWaitWatch`] sees it.
 pub trait WaitingRequests: Send + Sync + 'static {
-    /// The time at which the wait of the first of them began; `None` if no request waits.
+    /// The time at which the first waiting request began to wait; `None` if none waits.
     fn waiting_since(&self) -> Option<Instant>;
 
-    /// Logs a warning, which names the place and what lets the requests run.
+    /// Logs a warning with the queue or table, and the remedy.
     fn warn(&self, waited: Duration);
 }
 
-/// Watches one place where requests wait.
+/// Logs a warning when requests wait for too long in one queue or table.
 #[derive(Debug, Default)]
 pub struct LongWaitWatch {
     /// Whether the timer runs.

@@ -195,10 +195,10 @@ impl UpcallMonitor {
             if now < pace.due() {
                 continue;
             }
-            let mut found = LookHistory::default();
+            let mut history = LookHistory::default();
             if let Some(pool) = state.pool.upgrade() {
                 drop(state);
-                found.record_pool(&pool);
+                history.record_pool(&pool);
                 drop(pool);
                 state = self.state.lock();
             }
@@ -209,21 +209,21 @@ impl UpcallMonitor {
                 if let Some((pool, mode)) = state.pool.upgrade().zip(mode) {
                     pool.set_service_mode(mode);
                 }
-                found.add(seen);
+                history.add(seen);
                 if !holding.is_empty() {
                     drop(state);
                     holding.iter().for_each(|connection| connection.send_held());
                     drop(holding);
                     state = self.state.lock();
                 }
-                state = self.look_at_callbacks(state, &mut found);
+                state = self.look_at_callbacks(state, &mut history);
                 let attended;
                 (state, attended) = self.attend_to(state, lasting);
-                found.add(attended);
-                activity.note(now, found.is_active);
-                pace.plan(now, found.finding);
-            } else if found.is_active {
-                pace.plan(now, found.finding);
+                history.add(attended);
+                activity.note(now, history.is_active);
+                pace.plan(now, history.finding);
+            } else if history.is_active {
+                pace.plan(now, history.finding);
             } else {
                 pace.wait_until(now, connections_due);
             }
@@ -322,15 +322,15 @@ impl UpcallMonitor {
         state: MutexGuard<'m, State>,
         upcalls: Vec<MonitoredUpcall>,
     ) -> (MutexGuard<'m, State>, LookHistory) {
-        let mut seen = LookHistory::default();
+        let mut history = LookHistory::default();
         if upcalls.is_empty() {
-            return (state, seen);
+            return (state, history);
         }
         drop(state);
         let (mut started, mut awaiting) = (0, Vec::new());
         for upcall in &upcalls {
             if started == MAX_STARTS {
-                seen.note(LookFinding::Waiting);
+                history.note(LookFinding::Waiting);
                 break;
             }
             match upcall.connection.overdue(&upcall.lasting) {
@@ -339,11 +339,11 @@ impl UpcallMonitor {
                 LongUpcallAction::AwaitsInput => awaiting.push((upcall, self.input.register(&upcall.connection))),
                 LongUpcallAction::HandedOver => {
                     started += 1;
-                    seen.note(LookFinding::Waiting);
+                    history.note(LookFinding::Waiting);
                 }
-                LongUpcallAction::Listened => seen.note(LookFinding::Nothing),
-                LongUpcallAction::TooEarly if upcall.lasting.has_input => seen.note(LookFinding::Waiting),
-                LongUpcallAction::TooEarly => seen.note(LookFinding::Nothing),
+                LongUpcallAction::Listened => history.note(LookFinding::Nothing),
+                LongUpcallAction::TooEarly if upcall.lasting.has_input => history.note(LookFinding::Waiting),
+                LongUpcallAction::TooEarly => history.note(LookFinding::Nothing),
             }
         }
         let mut state = self.state.lock();
@@ -354,12 +354,12 @@ impl UpcallMonitor {
                 (Ok(registration), None) => self.input.remove(registration),
                 (Err(error), monitored) => {
                     tracing::debug!(%error, "cannot wait for input during an upcall");
-                    seen.note(LookFinding::Doubt);
+                    history.note(LookFinding::Doubt);
                     monitored.into_iter().for_each(|monitored| monitored.has_input = true);
                 }
             }
         }
-        (state, seen)
+        (state, history)
     }
 
     /// Gives the memory of long messages back to the system, without the lock.
@@ -386,7 +386,7 @@ impl UpcallMonitor {
         let client_timeouts = state.client_timeouts;
         state.next_round = client_timeouts.period().map(|period| now + period);
         let mut handshakes = None;
-        let found: Vec<_> = state
+        let connections: Vec<_> = state
             .monitored
             .values_mut()
             .filter_map(|monitored| {
@@ -407,11 +407,11 @@ impl UpcallMonitor {
             }
             true
         });
-        if found.is_empty() && deaf.is_empty() {
+        if connections.is_empty() && deaf.is_empty() {
             return state;
         }
         drop(state);
-        for (connection, verdict) in found {
+        for (connection, verdict) in connections {
             connection.apply(verdict, client_timeouts);
         }
         deaf.iter().for_each(|callbacks| callbacks.cut());

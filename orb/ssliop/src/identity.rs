@@ -77,8 +77,8 @@ impl PeerIdentity {
     /// `None` if this process has made no [`Ssliop`](crate::Ssliop), whose implementation of cryptography it needs.
     #[must_use]
     pub fn is_issued_by(&self, authority: &TrustAnchor<'_>) -> Option<bool> {
-        let known = crate::protocol::SIGNATURE_ALGORITHMS.get()?;
-        Some(signature::is_signed_by(self.certificate(), authority, known))
+        let algorithms = crate::protocol::SIGNATURE_ALGORITHMS.get()?;
+        Some(signature::is_signed_by(self.certificate(), authority, algorithms))
     }
 
     /// The DNS names among the alternative names of the subject, as they are in the certificate: one may stand for

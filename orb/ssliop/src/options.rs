@@ -54,22 +54,22 @@ pub(crate) struct Options {
     pub(crate) handshake_timeout: Duration,
 }
 
-/// The reason for which TLS cannot be set up.
+/// The reason why a program's options and files do not suffice for TLS.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// A server without a certificate and key.
+    /// A server has no certificate and key.
     #[error("this ORB has no certificate (set `Ssliop::identity`, or the options -ORBSSLCertificate and -ORBSSLKey)")]
     NoIdentity,
-    /// A certificate without its key.
+    /// A certificate is given without its key.
     #[error("this ORB has a certificate without its private key (set the option -ORBSSLKey, or `Ssliop::identity`)")]
     NoKey,
-    /// A key without its certificate.
+    /// A key is given without its certificate.
     #[error(
         "this ORB has a private key without its certificate (set the option -ORBSSLCertificate, or `Ssliop::identity`)"
     )]
     NoCertificate,
-    /// Verification without a trusted authority.
+    /// Peers are to be verified, and no authority is trusted.
     #[error("this ORB has no trusted authority to verify peers (set `Ssliop::trust`, or the option -ORBSSLCA)")]
     NoAuthorities,
     /// A file of certificates, keys or revocation lists cannot be read, or has no such contents.

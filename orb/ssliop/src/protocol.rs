@@ -204,11 +204,11 @@ impl Protocol for Ssliop {
         let deadline = Deadline::after(timeout);
         let tls = Tls::new(Inet::default()).client(config, name).handshake_timeout(limit).explain_errors(explain);
         let stream = tls.join(connect_inet(address, timeout, settings)?)?;
-        let done = match deadline.remaining() {
+        let handshake = match deadline.remaining() {
             None => stream.handshake(),
             Some(left) => stream.handshake_within(left),
         };
-        done?;
+        handshake?;
         Ok(stream)
     }
 

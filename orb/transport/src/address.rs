@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use spandrel_error::excerpt;
 
-/// The scheme of IIOP.
+/// The scheme of TCP addresses without encryption, the protocol of all CORBA products.
 pub const IIOP: &str = "iiop";
 
 /// A protocol and an address of it, such as `iiop://host:2809` or `uds:///run/bank.sock`.
@@ -18,7 +18,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// An address of the protocol with this scheme.
+    /// Creates an address that the protocol with this scheme can connect to.
     #[must_use]
     pub fn new(scheme: impl Into<Cow<'static, str>>, address: impl Into<String>) -> Self {
         Self { scheme: scheme.into(), address: address.into() }
@@ -32,7 +32,7 @@ impl Address {
         Self::new(scheme, address)
     }
 
-    /// The scheme of its protocol.
+    /// The scheme, such as `iiop`, of the protocol that connects to it.
     #[must_use]
     pub fn scheme(&self) -> &str {
         &self.scheme

@@ -15,7 +15,7 @@ const ALL_SETTING: &str = "-ORBMaxServerMemory";
 /// The octets of long messages after which their memory is given back to the system.
 const FREED: usize = 8 << 20;
 
-/// The memory limit shared by all clients of a server.
+/// The memory limit of a server, shared by the connections of all clients.
 #[derive(Debug)]
 pub struct MemoryBudget {
     used: AtomicUsize,
@@ -59,14 +59,14 @@ impl MemoryBudget {
         self.freed.load(Ordering::Relaxed) >= FREED && self.freed.swap(0, Ordering::Relaxed) >= FREED
     }
 
-    /// The octets in use.
+    /// The octets that the connections have charged.
     #[must_use]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 }
 
-/// The error of a charge beyond a memory limit.
+/// The error of a charge that would exceed the limit of the connection or of the server.
 #[derive(Clone, Copy, thiserror::Error)]
 #[error(
     "{wanted} octets in addition to {used} in use would exceed the limit of {limit} octets for {scope} ({setting})"
@@ -107,13 +107,13 @@ impl ReceiveBudget {
         self.progress.fetch_add(by, Ordering::Relaxed);
     }
 
-    /// Remembers the length of a long reply.
+    /// Records the length of a long reply, for [`MemoryBudget::longest_reply`].
     pub fn record_long_reply(&self, octets: usize) {
         self.all.longest_reply.fetch_max(octets, Ordering::Relaxed);
         self.all.freed.fetch_add(octets, Ordering::Relaxed);
     }
 
-    /// Charges `octets`.
+    /// Counts `octets` against the limits of the connection and of the server.
     ///
     /// # Errors
     /// If a limit would be exceeded.
@@ -193,7 +193,7 @@ impl Charge {
     /// Octets by which [`beyond_limit`](Self::beyond_limit) may exceed the limit of one connection.
     const EXCESS: usize = 64 << 10;
 
-    /// Charges `octets`.
+    /// Counts `octets` against the limits until the charge is dropped.
     ///
     /// # Errors
     /// If a limit would be exceeded.

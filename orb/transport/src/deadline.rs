@@ -40,7 +40,7 @@ impl Deadline {
         Self { connecting, ..self }
     }
 
-    /// A deadline that ends at `at`, with the other limits of `own`, which may end later.
+    /// A deadline that ends at `at`, with the limits on sending and connecting of `own`.
     #[must_use]
     pub fn until(at: Instant, own: Option<Self>) -> Self {
         let now = Instant::now();
@@ -88,7 +88,7 @@ impl Deadline {
         remaining(self.send_limit())
     }
 
-    /// The end of sending, if limited.
+    /// The time by which the request has to be written; `None` without a limit.
     #[must_use]
     pub fn send_end(&self) -> Option<Instant> {
         self.send_limit().end()

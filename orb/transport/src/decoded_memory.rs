@@ -24,14 +24,14 @@ pub struct DecodedMemory<B: Deref<Target = ReceiveBudget>> {
 }
 
 impl<B: Deref<Target = ReceiveBudget> + fmt::Debug + Send + Sync> DecodedMemory<B> {
-    /// Of a request whose decoded values may take `limit` octets beyond those of its message.
+    /// The memory of a request whose decoded values may take `limit` octets beyond those of its message.
     #[inline]
     #[must_use]
     pub fn new(budget: B, limit: usize) -> Self {
         Self { budget, limit, charged: AtomicUsize::new(0), exception: OnceLock::new() }
     }
 
-    /// The same decoder, whose values are charged here.
+    /// The decoder, with the memory of its values charged to this account.
     #[inline]
     #[must_use]
     pub fn of<'m>(&'m self, decoder: Decoder<'m>) -> Decoder<'m> {
@@ -52,8 +52,8 @@ impl<B: Deref<Target = ReceiveBudget> + fmt::Debug + Send + Sync> DecodedMemory<
 
 impl<B: Deref<Target = ReceiveBudget> + fmt::Debug + Send + Sync> MemoryGrant for DecodedMemory<B> {
     fn grant(&self, octets: usize) -> Result<usize, CdrError> {
-        let taken = self.charged.load(Ordering::Relaxed) + FREE;
-        if octets > self.limit.saturating_sub(taken) {
+        let granted = self.charged.load(Ordering::Relaxed) + FREE;
+        if octets > self.limit.saturating_sub(granted) {
             return Err(CdrError::TooMuchMemory { limit: self.limit });
         }
         let octets = octets.checked_next_multiple_of(STEP).unwrap_or(octets);

@@ -41,7 +41,7 @@ pub struct Endpoint {
     options: Vec<(String, String)>,
 }
 
-/// The error for text that is not an endpoint.
+/// A text that does not describe an endpoint, with the reason.
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[error("`{text}` is not an endpoint: {reason} (expected `iiop://host:port` or `giop:tcp:host:port`)")]
 pub struct EndpointError {
@@ -67,7 +67,7 @@ impl Endpoint {
         Self::of("bidir", "")
     }
 
-    /// An endpoint of any protocol.
+    /// An endpoint of the protocol with this scheme, also of one of the application.
     #[must_use]
     pub fn of(scheme: impl Into<String>, address: impl Into<String>) -> Self {
         Self { scheme: scheme.into(), address: address.into(), options: Vec::new() }
@@ -80,7 +80,7 @@ impl Endpoint {
         self
     }
 
-    /// The scheme of its protocol.
+    /// The scheme, such as `iiop`, of the protocol that opens it.
     #[must_use]
     pub fn scheme(&self) -> &str {
         &self.scheme
@@ -92,18 +92,18 @@ impl Endpoint {
         &self.address
     }
 
-    /// The value of an option.
+    /// The value of the option with this name, if it is given.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// All options, in their order.
+    /// All options in the order of the text, with their values.
     pub fn options(&self) -> impl Iterator<Item = (&str, &str)> {
         self.options.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The address as host, which may be empty, and port, 0 if absent; for protocols with such addresses.
+    /// The address of a protocol with hosts and ports, split into both: an empty host and port 0 if absent.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for an address of another form.

@@ -10,7 +10,7 @@ use spandrel_ipc::inet;
 
 use crate::{endpoint::Endpoint, host_name::host_name, prefix::Prefix, protocol::SocketSettings};
 
-/// The options of endpoints with a host and a port.
+/// The names of the options that every endpoint with a host and a port has.
 pub const INET_OPTIONS: [&str; 3] = ["portspan", "publish", "interface"];
 
 /// The addresses of this machine to publish, from `interface`.
@@ -148,8 +148,8 @@ fn chosen(endpoint: &Endpoint, networks: &Networks, bound: IpAddr) -> io::Result
     let all = all.into_iter().map(|interface| (interface.name.clone(), interface.ip()));
     let all: Vec<_> =
         all.filter(|(_, ip)| is_zone_free(ip) && (*networks != Networks::All || !ip.is_loopback())).collect();
-    let found = all.iter().filter(|(name, ip)| fits(name, *ip) && is_bound(ip));
-    let hosts: Vec<String> = found.map(|(_, ip)| ip.to_string()).collect();
+    let addresses = all.iter().filter(|(name, ip)| fits(name, *ip) && is_bound(ip));
+    let hosts: Vec<String> = addresses.map(|(_, ip)| ip.to_string()).collect();
     if hosts.is_empty() {
         let all: Vec<String> = all.iter().map(|(name, ip)| format!("{name} {ip}")).collect();
         return Err(

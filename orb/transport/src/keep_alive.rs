@@ -36,7 +36,7 @@ impl KeepAlive {
         Self::Probes { idle: idle.max(SECOND), interval: (idle / 3).max(SECOND), count: 3 }
     }
 
-    /// Configures a stream.
+    /// Sets the options of TCP keep-alive on a connected stream.
     ///
     /// # Errors
     /// The errors of the system.

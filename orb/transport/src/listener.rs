@@ -19,7 +19,7 @@ use crate::{
 /// client.
 pub type PendingConnection = Box<dyn FnOnce() -> io::Result<(Box<dyn ReactorTransport>, Address)> + Send>;
 
-/// An acceptor of any family.
+/// Accepts the connections of an endpoint, whatever the family of its addresses.
 pub trait ConnectionAcceptor: fmt::Debug + Send {
     /// The handle that a reactor waits for.
     fn pollable(&self) -> &dyn Pollable;
@@ -59,7 +59,7 @@ pub struct PublishedAddresses {
     pub schemes: Vec<(String, usize)>,
 }
 
-/// An open endpoint. Dropping it closes it.
+/// An endpoint that accepts connections or receives datagrams. Dropping it closes it.
 #[derive(Debug)]
 pub struct Listener {
     bound: Address,
@@ -86,7 +86,7 @@ impl Listener {
         Ok(Self::new(bound, published, ListenerSource::Connections(Box::new(source))))
     }
 
-    /// An endpoint with any source.
+    /// Creates a listener from the parts that a protocol has opened.
     #[must_use]
     pub fn new(bound: Address, published: PublishedAddresses, source: ListenerSource) -> Self {
         Self { bound, published, source }
@@ -104,7 +104,7 @@ impl Listener {
         &self.published
     }
 
-    /// The source, and the addresses that references publish.
+    /// Divides the listener into its source, and the addresses that references publish.
     #[must_use]
     pub fn into_parts(self) -> (ListenerSource, PublishedAddresses) {
         (self.source, self.published)

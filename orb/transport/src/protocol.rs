@@ -22,7 +22,7 @@ use crate::{
 /// `spandrel_ipc` needs little more than names, since every [`Transfer`](spandrel_ipc::Transfer) is a
 /// [`Transport`](crate::Transport).
 pub trait Protocol: fmt::Debug + Send + Sync + 'static {
-    /// A connection of this protocol.
+    /// The stream of one connection over this protocol.
     type Stream: ReactorTransport;
 
     /// The scheme of its addresses and endpoints, such as `iiop`.
@@ -108,13 +108,13 @@ pub struct OptionError(String);
 spandrel_error::debug_as_report!(OptionError);
 
 impl OptionError {
-    /// An error that names the expected values.
+    /// The error of a value that is none of the expected ones; `what` describes them.
     #[must_use]
     pub fn expected(what: &str) -> Self {
         Self(format!("expected {what}"))
     }
 
-    /// An error with another reason.
+    /// The error of a value that cannot be used for this reason.
     pub fn because(reason: impl fmt::Display) -> Self {
         Self(reason.to_string())
     }
@@ -131,7 +131,7 @@ pub mod cost {
     pub const NETWORK: u32 = 100;
 }
 
-/// Settings of sockets, for all protocols.
+/// The options of the sockets of an ORB, where its protocols have them.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SocketSettings {
@@ -141,7 +141,7 @@ pub struct SocketSettings {
     pub recv_queue: Option<usize>,
     /// TCP keep-alive: the detection of unreachable peers.
     pub keep_alive: KeepAlive,
-    /// Further options of TCP sockets.
+    /// Options of TCP sockets that few programs set.
     pub tuning: Option<SocketTuning>,
 }
 

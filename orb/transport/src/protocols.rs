@@ -42,7 +42,7 @@ pub trait DynProtocol<T: ?Sized>: fmt::Debug + Send + Sync {
 
 /// A trait object that any stream of type `S` can become.
 pub trait FromStream<S> {
-    /// The stream without its type.
+    /// Wraps a protocol's stream as the trait object that the ORB holds.
     fn from_stream(stream: S) -> Arc<Self>;
 }
 
@@ -154,7 +154,7 @@ impl<T: ?Sized> Protocols<T> {
         Ok(false)
     }
 
-    /// The names of the options of all protocols.
+    /// The names of the options of all protocols; several protocols may have one of the same name.
     pub fn option_names(&self) -> impl Iterator<Item = &'static str> {
         self.all.iter().flat_map(|protocol| protocol.option_names()).copied()
     }
@@ -189,7 +189,7 @@ impl<T: ?Sized> Protocols<T> {
     }
 }
 
-/// The protocols with which an ORB listens.
+/// The protocols by which the endpoints of an ORB are opened.
 #[derive(Clone, Debug, Default)]
 pub struct ServerProtocols {
     all: Vec<Arc<dyn ServerProtocol>>,
@@ -211,7 +211,7 @@ impl ServerProtocols {
         self.selection = other.selection;
     }
 
-    /// Restricts the protocols to a selection.
+    /// Restricts the protocols to those that a selection uses.
     pub fn select(&mut self, selection: Arc<dyn AddressSelection>) {
         self.selection = Some(selection);
     }
@@ -221,7 +221,7 @@ impl ServerProtocols {
         self.all.iter().filter(move |protocol| is_used(protocol.scheme()))
     }
 
-    /// Opens an endpoint by its protocol.
+    /// Listens at an endpoint, by the protocol that its scheme names.
     ///
     /// # Errors
     /// The errors of [`ServerProtocol::listen`]; [`io::ErrorKind::InvalidInput`] for an unknown protocol.

@@ -6,7 +6,7 @@ use spandrel_giop::{GiopError, MessageType};
 
 use crate::budget::MemoryLimitExceeded;
 
-/// The reason for which no message was read.
+/// The reason why a [`MessageReader`](crate::MessageReader) returned no message.
 #[derive(thiserror::Error)]
 pub enum ReadError {
     /// The peer closed the connection between messages.
@@ -36,7 +36,7 @@ pub enum ReadError {
 }
 spandrel_error::debug_as_report!(ReadError);
 
-/// A request that is discarded on arrival.
+/// A request that was discarded on arrival: the connection goes on with the message behind it.
 #[derive(Debug)]
 pub struct DiscardedRequest {
     /// The id that the client gave the request.
@@ -47,7 +47,7 @@ pub struct DiscardedRequest {
     pub reason: RejectReason,
 }
 
-/// The reason for which a message is rejected.
+/// The limit or rule that a message violates.
 #[derive(thiserror::Error)]
 pub enum RejectReason {
     /// The message is too long.

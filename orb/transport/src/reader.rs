@@ -40,7 +40,7 @@ const MOST_VAIN_READS: u32 = 16;
 /// How long memory for another long message is kept while none arrives.
 const LONG_WAIT: Duration = Duration::from_millis(100);
 
-/// The reading side of one connection.
+/// Divides the octets of one connection into messages, and joins fragments.
 #[derive(Debug)]
 pub struct MessageReader<M = Unmonitored> {
     buffer: ReceiveBuffer,
@@ -57,19 +57,19 @@ pub struct MessageReader<M = Unmonitored> {
 
 /// Observer of a [`MessageReader`] while messages arrive.
 pub trait ReceiveMonitor: fmt::Debug + Sized {
-    /// Whether a message or an error was found ahead of its request.
+    /// Whether looking ahead has found a message or an error that was not returned yet.
     #[inline]
     fn has_pending(&self) -> bool {
         false
     }
 
-    /// The message or the error that was found ahead of its request.
+    /// The message or the error that looking ahead has found first.
     #[inline]
     fn take_pending(&mut self) -> Option<Result<Message, ReadError>> {
         None
     }
 
-    /// Told of each read, with the number of octets that arrived.
+    /// Called after each read, with the number of octets that arrived.
     #[inline]
     fn received(&mut self, octets: usize) {
         let _ = octets;

@@ -104,8 +104,8 @@ impl TransportRules {
         }
         let is_all = |rule: &Rule| matches!(rule.addresses, Addresses::All);
         // Names are resolved only if a rule depends on them.
-        let found = if self.0.iter().all(is_all) { Found::At(Vec::new()) } else { resolve(address) };
-        let at = self.0.iter().position(|rule| rule.addresses.contain(&found))?;
+        let resolved = if self.0.iter().all(is_all) { Found::At(Vec::new()) } else { resolve(address) };
+        let at = self.0.iter().position(|rule| rule.addresses.contain(&resolved))?;
         let preference = self.0[at].transports.iter().position(|scheme| scheme == address.scheme())?;
         u32::try_from(at).ok()?.checked_mul(STEP)?.checked_add(u32::try_from(preference).ok()?)
     }

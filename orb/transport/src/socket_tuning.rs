@@ -38,7 +38,7 @@ impl Default for SocketTuning {
 }
 
 impl SocketTuning {
-    /// Configures a stream.
+    /// Sets the options on a connected stream.
     ///
     /// # Errors
     /// The errors of the system. Options that need a privilege are left as they are without it, which is logged once.

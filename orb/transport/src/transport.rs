@@ -55,7 +55,7 @@ pub trait ReactorTransport: Transport + Any {
     fn try_send(&self, octets: &[u8]) -> io::Result<usize> {
         self.try_send_v(&[IoSlice::new(octets)])
     }
-    /// The socket, if octets that are sent on it are sent as by [`try_send`](Self::try_send).
+    /// The socket, if octets that are sent on it directly leave as by [`try_send`](Self::try_send).
     fn send_socket(&self) -> Option<Handle<'_>> {
         None
     }
@@ -191,7 +191,7 @@ pub fn send_slices(
     Ok(())
 }
 
-/// Writes all octets.
+/// Writes all octets, in as many calls as the transport needs.
 ///
 /// # Errors
 /// The errors of the transport.

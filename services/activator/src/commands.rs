@@ -32,11 +32,11 @@ use spandrel::services::activation::TOKEN_VARIABLE;
 /// The most octets of a configuration.
 const MAX_CONFIGURATION: u64 = 1 << 20;
 
-/// The commands by their names.
+/// The programs that administrators may name in a registration: they choose an entry, never a path.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commands {
-    /// The commands by their names.
+    /// The entries by the name that registrations use.
     #[serde(default)]
     pub commands: BTreeMap<String, Command>,
 }
@@ -68,7 +68,7 @@ pub struct Command {
     pub uid: Option<u32>,
     /// The group of the process (Unix).
     pub gid: Option<u32>,
-    /// The limits of a process.
+    /// Resources of each started process, as `setrlimit` bounds them.
     #[serde(default)]
     pub limits: ResourceLimits,
 }
@@ -211,11 +211,11 @@ fn name_between<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
     is_name.then_some(name)
 }
 
-/// The reason why a configuration cannot be used.
+/// A failure of [`Commands::read`], with the file and the reason.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandsError {
-    /// It cannot be read.
+    /// The operating system did not open or read the file.
     #[error("cannot read the commands {}: {source}", .file.display())]
     Read {
         /// The file that cannot be read.
@@ -234,7 +234,7 @@ pub enum CommandsError {
 }
 
 impl Commands {
-    /// Reads a configuration.
+    /// Reads the file `commands.toml`, or another one of its form.
     ///
     /// # Errors
     /// A file that cannot be read, has another syntax, or names a program without an absolute path.

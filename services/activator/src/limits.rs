@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use spandrel::net::sync::Arc;
 
-/// The limits and times of an activator.
+/// The times that starts and stops of servers may take, and the numbers of servers and waiting requests.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The time from the start of a process to its registration, and that of a request that waits for it, for servers
-    /// without a time of their own (default 30 seconds).
+    /// The longest time from the start of a process to its registration, and for a request to wait for it,
+    /// unless the server has a time of its own (default 30 seconds).
     pub start_timeout: Duration,
     /// The failures in sequence after which a server is not started again, for servers without a number of their own
     /// (default 5).
@@ -40,7 +40,7 @@ pub struct Limits {
     pub max_log: u64,
     /// A request to read the commands again, such as one by a signal; none by default.
     pub reload: Option<Arc<std::sync::atomic::AtomicBool>>,
-    /// The file of the commands, for that.
+    /// The file that is read again upon `reload`.
     pub commands_file: Option<PathBuf>,
 }
 

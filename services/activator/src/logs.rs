@@ -60,8 +60,8 @@ impl Logs {
     }
 }
 
-/// The last octets of the output of a server, of an activator with this data folder: `most` at most, without older ones
-/// that were moved away.
+/// The end of a server's output, at most `most` octets, from the data folder of an activator. Older output
+/// that was moved to another file is left out.
 ///
 /// # Errors
 /// `NotFound` for a server that has written nothing; `InvalidInput` for an invalid name; those of the file system.

@@ -197,18 +197,18 @@ pub(crate) fn is_running(id: ProcessId) -> bool {
 #[cfg(target_os = "linux")]
 pub(crate) fn find_by_token(token: &str) -> Option<ProcessId> {
     let entry = format!("{}={token}", spandrel::services::activation::TOKEN_VARIABLE);
-    let mut found: Vec<ProcessId> = Vec::new();
+    let mut processes: Vec<ProcessId> = Vec::new();
     for folder in std::fs::read_dir("/proc").ok()?.flatten() {
         let Some(pid) = folder.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         let environment = std::fs::read(folder.path().join("environ")).unwrap_or_default();
         if environment.split(|octet| *octet == 0).any(|variable| variable == entry.as_bytes())
             && let Some(start_time) = start_time(pid)
         {
-            found.push(ProcessId { pid, start_time });
+            processes.push(ProcessId { pid, start_time });
         }
     }
     // Its descendants may have the variable, too; they are younger.
-    found.into_iter().min_by_key(|id| (id.start_time, id.pid))
+    processes.into_iter().min_by_key(|id| (id.start_time, id.pid))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -255,14 +255,14 @@ mod tests {
         let mut child = spandrel_test_support::ChildProcess::start(&mut command);
         // The kernel lets the parent go on shortly before the environment of the child can be read.
         let limit = Instant::now() + Duration::from_secs(20);
-        let mut found = None;
-        while found.is_none() && Instant::now() < limit {
-            found = find_by_token(&token);
+        let mut process_id = None;
+        while process_id.is_none() && Instant::now() < limit {
+            process_id = find_by_token(&token);
             std::thread::yield_now();
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(found.map(|id| id.pid), Some(child.id()));
+        assert_eq!(process_id.map(|id| id.pid), Some(child.id()));
         assert_eq!(find_by_token(&token), None, "a process that has ended");
     }
 }

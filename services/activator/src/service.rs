@@ -32,15 +32,15 @@ pub const STORE_FILE: &str = "activator.redb";
 /// The name of the file of commands in its folder.
 pub const COMMANDS_FILE: &str = "commands.toml";
 
-/// The name of the adapter of the administration, below the root adapter; for policies.
+/// The name of the adapter of the administration, below the root adapter, by which policies refer to it.
 pub const ADAPTER: &str = "ImplRepoAdministration";
 
-/// The settings of an activator.
+/// The data folder, the programs and the limits of an [`Activator`].
 #[derive(Clone, Debug)]
 pub struct ActivatorOptions {
     /// The folder of the store and of the servers' output. It must exist.
     pub data: PathBuf,
-    /// The programs that may be run.
+    /// The programs that may be run, by the names that registrations use.
     pub commands: Commands,
     /// Limits of starts and of waiting requests.
     pub limits: Limits,
@@ -58,20 +58,20 @@ impl ActivatorOptions {
     }
 }
 
-/// The reason why an activator cannot be started.
+/// A failure to start an [`Activator`]. Nothing is served then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ActivatorError {
-    /// The store cannot be used.
+    /// The database of registrations is damaged, belongs to another service, or cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The commands cannot be read.
+    /// The file of commands cannot be read, or is not of its form.
     #[error(transparent)]
     Commands(#[from] CommandsError),
     /// The adapters could not be created, or the ORB could not listen.
     #[error("cannot serve the implementation repository")]
     Adapter(#[from] PoaError),
-    /// The ORB raised an exception instead, as for `Adapter`.
+    /// A system exception of the ORB while it created the adapters or began to listen.
     #[error("cannot serve the implementation repository")]
     System(#[from] SystemException),
     /// The ORB cannot listen.
@@ -201,7 +201,7 @@ impl Activator {
         })
     }
 
-    /// The repository: an `ImplementationRepository::Administration`.
+    /// The object that administers the activator, an `ImplementationRepository::Administration`.
     #[must_use]
     pub fn reference(&self) -> &ObjectRef {
         &self.reference

@@ -108,7 +108,7 @@ impl Registration {
     }
 }
 
-/// The reason why the state cannot be read or written.
+/// A failure to open, read or write the database of registrations.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {

@@ -27,10 +27,10 @@ const MEDIA_CONTROL: &str = "Related_MediaCtrl";
 /// The most flow devices of a device.
 const MAX_FLOW_DEVICES: usize = 64;
 
-/// The settings of a multimedia device.
+/// The flows of a multimedia device, with the parts that are given to its streams.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceDefinition {
-    /// The flows that each stream of the device has.
+    /// The flows that each new stream of the device gets.
     pub flows: Vec<FlowDefinition>,
     /// The groups of a multicast stream, one for each flow that the device sends; see [`FlowAddress`].
     pub groups: Vec<FlowAddress>,

@@ -28,7 +28,7 @@ pub enum Direction {
     Out,
 }
 
-/// The protocol that carries a flow.
+/// The protocol under a flow, in the spelling of flow specifications.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Carrier {
     /// `TCP`: octets in order.
@@ -118,12 +118,12 @@ impl fmt::Display for FlowProtocol {
     }
 }
 
-/// The address of one party of a flow.
+/// The address at which one party of a flow sends or receives frames, as specifications exchange it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowAddress {
     /// The protocol that carries the flow.
     pub carrier: Carrier,
-    /// The address of the frames.
+    /// The IP address and port of the frames; RTCP has a port of its own.
     pub data: SocketAddr,
     /// The port of RTCP at the same host. `None` for the port after that of the frames.
     pub control_port: Option<u16>,
@@ -132,7 +132,7 @@ pub struct FlowAddress {
 }
 
 impl FlowAddress {
-    /// The address of RTCP.
+    /// The address at which the party gets the reports of RTCP.
     #[must_use]
     pub fn control(&self) -> SocketAddr {
         SocketAddr::new(self.data.ip(), self.control_port.unwrap_or(self.data.port().wrapping_add(1)))
@@ -197,12 +197,12 @@ fn parse_token(digits: &str) -> Option<Token> {
     Some(Token(octets))
 }
 
-/// One flow of a specification.
+/// One entry of a flow specification: the wish of a party for one flow, or its answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowEntry {
-    /// The name of the flow.
+    /// The name by which both parties know the flow.
     pub name: String,
-    /// The direction, if the entry has one.
+    /// The direction between the A and the B party, if the entry has one.
     pub direction: Option<Direction>,
     /// The format of the frames, such as `MPEG`. Empty for any.
     pub format: String,
@@ -215,13 +215,13 @@ pub struct FlowEntry {
 }
 
 impl FlowEntry {
-    /// An entry with a name alone.
+    /// An entry that gives only the flow's name.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// The entry in `flow\direction\format\flow protocol\carrier=address`.
+    /// Parses `flow\direction\format\flow protocol\carrier=address`. Parts at the end may be missing.
     ///
     /// # Errors
     /// A text that is not of this form.
@@ -281,7 +281,7 @@ impl FlowEntry {
         }
     }
 
-    /// The text of a reverse entry.
+    /// The text of the entry in the answer of the other party.
     #[must_use]
     pub fn to_reverse(&self) -> String {
         format!("{}\\{}\\{}", self.name, self.address_text(), self.protocol)
@@ -295,7 +295,7 @@ impl fmt::Display for FlowEntry {
     }
 }
 
-/// The entries of a specification, each with another flow.
+/// The entries of a specification. No two may be of the same flow.
 ///
 /// # Errors
 /// Too many entries, one that has another form, or two with one flow.

@@ -27,7 +27,7 @@ pub struct AvLimits {
     /// The longest time without progress: a receiver that takes nothing, or a started sender that is silent
     /// (default 10 s).
     pub idle: Duration,
-    /// The time for which the control of a stream may not answer its parties, or a party its control; after it the stream ends
+    /// The time after which a stream ends if its control does not answer its parties, or a party its control
     /// (default 30 s). [`Duration::MAX`] for controls and parties that cannot be called.
     pub absence: Duration,
     /// The time between two reports of RTCP (default 5 s).

@@ -18,7 +18,7 @@ pub struct Frame {
     pub timestamp: u32,
 }
 
-/// A frame that a sink receives.
+/// A frame with the times that the carrier gives it, as a sink receives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceivedFrame {
     /// The octets of the frame, as the format has them.
@@ -40,8 +40,8 @@ pub trait MediaSource: Send {
     /// The next frame; `None` ends the flow.
     fn next_frame(&mut self) -> Option<Frame>;
 
-    /// The reason why there are no further frames, such as a file that cannot be read. A flow is not connected if there is
-    /// one, and ends with it in place of `the source has ended`.
+    /// The reason why there are no further frames, such as a file that cannot be read. A flow with such a
+    /// reason is not connected; a running flow ends with it in place of `the source has ended`.
     fn failure(&self) -> Option<String> {
         None
     }
@@ -63,8 +63,8 @@ pub trait MediaSink: Send {
     /// Takes the next frame of the flow.
     fn take_frame(&mut self, frame: ReceivedFrame);
 
-    /// The reason why the sink takes no frames, such as a file that cannot be written. A flow is not connected if there is
-    /// one, and ends with it after the frame that has failed.
+    /// The reason why the sink takes no frames, such as a file that cannot be written. A flow with such a
+    /// reason is not connected; a running flow ends with it after the frame that has failed.
     fn failure(&self) -> Option<String> {
         None
     }
@@ -81,7 +81,7 @@ impl<F: FnMut(ReceivedFrame) + Send> MediaSink for F {
     }
 }
 
-/// The part of a device in a flow, with the factory of what each stream gets.
+/// The role of a device in a flow, with the function that makes the source or sink of each stream.
 #[derive(Clone)]
 pub enum Medium {
     /// The device sends the frames of new sources.
@@ -114,7 +114,7 @@ impl fmt::Debug for Medium {
     }
 }
 
-/// The range of a parameter of the quality of service.
+/// The values that a device accepts for a parameter of the quality of service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QosRange {
     /// The name of the parameter, such as `frame_rate`.
@@ -126,7 +126,7 @@ pub struct QosRange {
 }
 
 impl QosRange {
-    /// The range of a parameter.
+    /// A range that includes both ends.
     #[must_use]
     pub fn new(name: &str, min: u32, max: u32) -> Self {
         Self { name: name.to_owned(), min, max }
@@ -142,9 +142,9 @@ pub struct FlowDefinition {
     pub medium: Medium,
     /// The formats of the frames, the preferred one first. Empty for any.
     pub formats: Vec<String>,
-    /// The carriers, the preferred one first.
+    /// The carriers that the device offers, the preferred one first.
     pub carriers: Vec<Carrier>,
-    /// The flow protocol of a connection for which no other one is asked.
+    /// The flow protocol of connections that request none.
     pub protocol: FlowProtocol,
     /// Ticks of the media's clock in a second (default 90,000).
     pub clock_rate: u32,
@@ -157,8 +157,8 @@ pub struct FlowDefinition {
     /// The parameters of the quality of service that can be asked for. `frame_rate` changes the pace of a source, `dscp` the
     /// class of its packets.
     pub qos: Vec<QosRange>,
-    /// Whether a receiver admits only the sender that shows its token (default). Without it, the first sender of a valid
-    /// packet is admitted; for parties that know no tokens.
+    /// Whether a receiver admits only the sender that shows its token (default). If not, it admits the first
+    /// sender of a valid packet, which may be a party that knows no tokens.
     pub needs_token: bool,
     /// The IPv4 address of the interface by which groups are joined and sent to (default: the choice of the system).
     pub multicast_interface: Option<Ipv4Addr>,

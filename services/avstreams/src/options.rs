@@ -8,7 +8,7 @@ use spandrel::ssliop::Ssliop;
 
 use crate::limits::AvLimits;
 
-/// The settings of a service.
+/// The address, the limits and the certificates of an [`AvStreams`](crate::AvStreams) service.
 #[derive(Clone, Debug)]
 pub struct AvOptions {
     /// The address at which flows listen, and by which other parties reach them (default 127.0.0.1).
@@ -33,7 +33,7 @@ pub enum AvError {
     /// The adapter could not be created.
     #[error("cannot serve audio and video streams")]
     Adapter(#[from] PoaError),
-    /// The ORB raised an exception instead, or there are too many objects.
+    /// A system exception of the ORB while it created the adapter, or too many objects.
     #[error("cannot serve audio and video streams")]
     System(#[from] SystemException),
     /// The flow goes by TLS alone, which cannot be used.

@@ -13,7 +13,7 @@ use crate::media::FlowDefinition;
 use crate::options::{AvError, AvOptions};
 use crate::statistics::FlowStatistics;
 
-/// The name of the adapter of all objects, below the root adapter; for policies.
+/// The name of the adapter of all objects, below the root adapter, by which policies refer to it.
 pub const ADAPTER: &str = "AVStreams";
 
 /// Multimedia devices and controls of streams on an ORB.
@@ -59,7 +59,7 @@ pub struct AvStreams {
 }
 
 impl AvStreams {
-    /// Creates the adapter of the objects.
+    /// Creates the object adapter of devices and streams, which has no device yet.
     ///
     /// # Errors
     /// An ORB that cannot listen, or has such an adapter already.
@@ -113,7 +113,7 @@ impl AvStreams {
         self.flows_of(device, flow, |flow| flow.statistics())
     }
 
-    /// Why a flow of a device has ended, in each of its streams.
+    /// The reasons why a flow of a device has ended, one for each of its streams.
     #[must_use]
     pub fn ends(&self, device: &ObjectRef, flow: &str) -> Vec<Option<String>> {
         self.flows_of(device, flow, |flow| flow.death())
@@ -126,7 +126,7 @@ impl AvStreams {
         end_points.iter().filter_map(|end_point| end_point.with_flow(flow, |flow| get(flow)).ok()).collect()
     }
 
-    /// The number of objects, and of flows with a connection.
+    /// The objects that exist (devices, end points, controls), and the flows that have a connection.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         use spandrel::net::sync::atomic::Ordering;
@@ -139,7 +139,7 @@ impl AvStreams {
         self.core.peers.len()
     }
 
-    /// Ends all streams and the adapter.
+    /// Ends all streams and destroys the adapter.
     ///
     /// # Errors
     /// Those of the adapter's destruction.

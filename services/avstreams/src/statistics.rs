@@ -9,7 +9,7 @@ use spandrel::net::sync::atomic::{AtomicU64, Ordering};
 pub struct FlowStatistics {
     /// The frames that were sent, or given to the sink.
     pub frames: u64,
-    /// The octets of these frames.
+    /// The payload octets of the counted frames.
     pub octets: u64,
     /// The packets that were sent or admitted.
     pub packets: u64,

@@ -62,14 +62,14 @@ impl Access {
             let title = "too many operations of the console run";
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, title).retry_after(1));
         };
-        let done = tokio::task::spawn_blocking(move || {
+        let decision = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             match &permissions.authorizer {
                 Some(authorizer) => authorizer.as_caller(&permissions.caller, || operation(&permissions)),
                 None => operation(&permissions),
             }
         });
-        done.await.map_err(|error| Problem::internal(error.to_string()))?
+        decision.await.map_err(|error| Problem::internal(error.to_string()))?
     }
 }
 

@@ -89,10 +89,10 @@ pub(crate) fn list(permissions: &Permissions, root: &ObjectRef, path: &str, from
 /// The bindings in all contexts of this process whose paths contain a text, in any case of letters: as [`list`], with the
 /// paths as names.
 pub(crate) fn search(root: &ObjectRef, text: &str) -> Result<Value, Problem> {
-    let wanted = text.to_lowercase();
+    let filter_text = text.to_lowercase();
     let mut budget = Budget::new();
     let (mut waiting, mut seen) = (VecDeque::from([(String::new(), root.clone())]), HashSet::new());
-    let mut found = Vec::new();
+    let mut matches = Vec::new();
     while let Some((path, context)) = waiting.pop_front() {
         let listed = match bindings(&context, &mut budget) {
             Ok(listed) => listed,
@@ -112,14 +112,14 @@ pub(crate) fn search(root: &ObjectRef, text: &str) -> Result<Value, Problem> {
             {
                 waiting.push_back((entry.path.clone(), below));
             }
-            if entry.path.to_lowercase().contains(&wanted) {
-                found.push(entry);
+            if entry.path.to_lowercase().contains(&filter_text) {
+                matches.push(entry);
             }
         }
     }
-    found.sort_by(|left, right| left.path.cmp(&right.path));
-    let truncated = budget.is_exceeded || found.len() > PAGE;
-    let page: Vec<_> = found.iter().take(PAGE).map(|entry| entry.json(&entry.path)).collect();
+    matches.sort_by(|left, right| left.path.cmp(&right.path));
+    let truncated = budget.is_exceeded || matches.len() > PAGE;
+    let page: Vec<_> = matches.iter().take(PAGE).map(|entry| entry.json(&entry.path)).collect();
     Ok(json!({ "bindings": page, "next": Value::Null, "truncated": truncated }))
 }
 

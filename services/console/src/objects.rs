@@ -125,8 +125,8 @@ impl Objects {
     fn interface(&self, object: &ObjectRef) -> Result<Arc<InterfaceDescription>, String> {
         let id = object.type_id();
         {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((since, interface)) = kept.get(id).filter(|_| !id.is_empty())
+            let cache = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((since, interface)) = cache.get(id).filter(|_| !id.is_empty())
                 && since.elapsed() < KEPT
             {
                 return Ok(Arc::clone(interface));
@@ -136,11 +136,11 @@ impl Objects {
             Ok(interface) => interface,
             Err(exception) if exception.kind() == SystemExceptionKind::IntfRepos => {
                 // A reference may lack the type, such as one of a `corbaloc:` URL.
-                let asked = if id.is_empty() { object.repository_id().unwrap_or_default() } else { id.to_owned() };
-                if let Some(own) = own_interface(&asked) {
+                let type_id = if id.is_empty() { object.repository_id().unwrap_or_default() } else { id.to_owned() };
+                if let Some(own) = own_interface(&type_id) {
                     return Ok(Arc::new(own));
                 }
-                let id = excerpt(&asked);
+                let id = excerpt(&type_id);
                 return Err(format!(
                     "no interface repository describes `{id}`: `spandrel idl --to-repository FILE.idl` adds a file ({exception})"
                 ));
@@ -156,11 +156,11 @@ impl Objects {
         let interface = Arc::new(interface);
         // The object may be of another type than its reference claims.
         if interface.id() == id {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() >= MAX_KEPT {
-                kept.clear();
+            let mut cache = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if cache.len() >= MAX_KEPT {
+                cache.clear();
             }
-            kept.insert(id.to_owned(), (Instant::now(), Arc::clone(&interface)));
+            cache.insert(id.to_owned(), (Instant::now(), Arc::clone(&interface)));
         }
         Ok(interface)
     }

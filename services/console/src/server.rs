@@ -51,7 +51,7 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(5);
 /// The time in which a request's body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The settings of a console.
+/// The address, the tokens and the parts of the process that a [`Console`] shows.
 #[derive(Clone, Debug)]
 pub struct ConsoleOptions {
     /// The address to listen at: by default port [`PORT`] of the loopback interface.
@@ -61,9 +61,9 @@ pub struct ConsoleOptions {
     pub hosts: Vec<String>,
     /// The tokens of callers. Without them a random token is made, which [`Console::login_url`] has.
     pub tokens: Option<Tokens>,
-    /// The policy of the process.
+    /// The policy by which the process decides requests; `None` if all are permitted.
     pub authorizer: Option<Authorizer>,
-    /// The log of the process.
+    /// The last lines of the process's log, in memory.
     pub log: LogTail,
     /// The data folder of the activator, for the output of servers.
     pub data: PathBuf,
@@ -84,12 +84,12 @@ impl ConsoleOptions {
     }
 }
 
-/// The services that a console shows.
+/// References to the services whose state the console shows.
 #[derive(Clone, Debug)]
 pub struct Services {
     /// The root context of the naming service.
     pub naming: ObjectRef,
-    /// The administration of the activator.
+    /// The activator's `ImplementationRepository::Administration`.
     pub activator: ObjectRef,
     /// The commands of the activator, which tell where servers show their metrics.
     pub commands: CurrentCommands,
@@ -160,7 +160,7 @@ impl Console {
         Ok(Self { server: Some(server), runtime, token, tails })
     }
 
-    /// The address that it listens at.
+    /// The bound address, with the port that the system chose for port 0.
     ///
     /// # Panics
     /// Never: a console has a server until it is stopped.

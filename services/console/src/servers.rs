@@ -83,16 +83,16 @@ pub(crate) fn metrics(
     server: &str,
 ) -> Result<String, Problem> {
     permissions.check("read_metrics", ADMINISTRATION, Some(server))?;
-    let found = administration(activator).find(server).map_err(|error| match error {
+    let server_record = administration(activator).find(server).map_err(|error| match error {
         FindError::NotFound(_) => not_found(server),
         FindError::System(exception) => failed(&exception),
     })?;
     let title = "the server shows no metrics";
-    let Some(address) = commands.metrics_address(&found.startup.command) else {
-        let detail = format!("the command `{}` has no setting `metrics`", found.startup.command);
+    let Some(address) = commands.metrics_address(&server_record.startup.command) else {
+        let detail = format!("the command `{}` has no setting `metrics`", server_record.startup.command);
         return Err(Problem::new(StatusCode::CONFLICT, title).detail(detail));
     };
-    if found.state != ServerState::Running {
+    if server_record.state != ServerState::Running {
         return Err(Problem::new(StatusCode::CONFLICT, title).detail(format!("`{server}` does not run")));
     }
     spandrel_metrics::read(address).map_err(|error| {

@@ -96,14 +96,15 @@ impl DaemonArgs {
     /// # Errors
     /// An environment without a place for it.
     pub fn data_folder(&self) -> Result<PathBuf, Failure> {
-        let given = self.data.clone().or_else(|| env::var_os("STATE_DIRECTORY").map(PathBuf::from));
-        given.or_else(default_folder).ok_or_else(|| {
+        let folder = self.data.clone().or_else(|| env::var_os("STATE_DIRECTORY").map(PathBuf::from));
+        folder.or_else(default_folder).ok_or_else(|| {
             Failure::new(FailureKind::Data, anyhow!("there is no default folder for the state: --data names one"))
         })
     }
 
-    /// The object of a running service with a plain key, for subcommands: at `server`, with this port by default and this
-    /// time limit of a call. `initial_name` is the name of the initial reference that leads to the service.
+    /// The object of a running service with a plain key, for subcommands. It is at `server`, whose port is
+    /// this one unless it states another; calls have this time limit. `initial_name` is the name of the
+    /// initial reference that leads to the service.
     ///
     /// `server` is `HOST`, `HOST:PORT`, or the same behind `iiop://` or `ssliop://`; or the URL of the object itself. An
     /// address without a scheme is one of TLS if there are authorities (`--ca`): no request is sent in clear by mistake.
@@ -189,10 +190,10 @@ impl DaemonArgs {
     }
 }
 
-/// An object of a running service, for a subcommand.
+/// An object that a subcommand calls, at the server that its options name.
 #[derive(Clone, Debug)]
 pub struct ServedObject {
-    /// The reference of the object.
+    /// A reference without a type: the subcommand narrows it.
     pub object: ObjectRef,
     /// The address of its service with the port, or the start of the URL that was given, for messages.
     pub address: String,

@@ -2,7 +2,7 @@
 
 use spandrel::{CompletionStatus, SystemException};
 
-/// Compares a count with its bound. `counted` are named so in the exception.
+/// Compares a count with its bound. `counted` names the counted things in the exception.
 ///
 /// # Errors
 /// IMP_LIMIT, which names the bound.

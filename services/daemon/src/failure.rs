@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use spandrel::net::error::escape;
 use spandrel::net::error::output::remark;
 
-/// The exit code of a failure.
+/// The kinds of failures that scripts distinguish by the exit code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum FailureKind {
@@ -15,7 +15,7 @@ pub enum FailureKind {
     Failed = 1,
     /// Wrong options or arguments on the command line.
     Usage = 2,
-    /// An address is in use.
+    /// An address to listen at is in use.
     AddressInUse = 3,
     /// The data folder or a store cannot be used.
     Data = 4,
@@ -65,7 +65,7 @@ impl Failure {
         Self::of_listening(error.into().context("cannot listen (--listen)"))
     }
 
-    /// The exit code of the process, from 1 to 5.
+    /// The exit code of the process, from 1 to 5, one for each kind of failure.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.kind as u8)

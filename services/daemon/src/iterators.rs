@@ -10,7 +10,7 @@ use spandrel::{CompletionStatus, ObjectRef, Poa, SystemException};
 
 use crate::caller;
 
-/// The number of iterators, and their expiry.
+/// The bounds on iterators that clients have not destroyed, and the time after which they are idle.
 #[derive(Clone, Copy, Debug)]
 pub struct IteratorOptions {
     /// The most iterators; a further one takes the place of the one called least recently (default 1,000).
@@ -27,7 +27,7 @@ impl Default for IteratorOptions {
     }
 }
 
-/// The active iterators of an adapter.
+/// The iterators that clients of one adapter hold, bounded by their [`IteratorOptions`].
 #[derive(Debug)]
 pub struct ActiveIterators {
     poa: Poa,

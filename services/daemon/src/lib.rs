@@ -95,7 +95,7 @@ pub fn run_logged(tail: Option<&LogTail>, body: impl FnOnce() -> Result<(), Fail
     run_with_level("warn", tail, body)
 }
 
-/// As [`run_logged`], with the level of the log that counts unless the environment has one.
+/// As [`run_logged`], with this level of the log unless the environment sets one.
 pub fn run_with_level(level: &str, tail: Option<&LogTail>, body: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
     let started = match tail {
         Some(tail) => log::init_with_tail(level, tail),
@@ -225,8 +225,8 @@ impl Daemon {
         }
     }
 
-    /// Tells that the services are ready ([`serve`]), with `-ORBUseImR 1` (`--orb`) also the implementation repository. Then
-    /// serves until the process is told to end.
+    /// Reports that the services are ready ([`serve`]), with `-ORBUseImR 1` (`--orb`) also to the
+    /// implementation repository. Then serves until the process is told to end.
     ///
     /// # Errors
     /// Standard output that cannot be written; an implementation repository that refuses the server.
@@ -252,9 +252,9 @@ impl Daemon {
     }
 }
 
-/// Tells that services are ready: a line `ready: …` for each of them on standard output, and `READY=1` to systemd. Runs `wait`, which
-/// ends the service when `begin_shutdown` was called: that happens when the process is told to end. A second signal ends
-/// the process at once.
+/// Reports that services are ready, by a line `ready: …` for each of them on standard output, and by
+/// `READY=1` to systemd. Then runs `wait`, which returns after `begin_shutdown`: that is called when the
+/// process is told to end. A second signal ends the process at once.
 ///
 /// # Errors
 /// Standard output that cannot be written; the error of `is_ready`, which is called before the others learn of the

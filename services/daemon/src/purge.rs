@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use spandrel::{ObjectRef, SystemExceptionKind};
 
-/// The settings of the removal.
+/// The pace at which entries of objects that do not exist any more are removed, and the rule for unreachable
+/// ones.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PurgeOptions {
-    /// The time between two rounds.
+    /// The time from the end of a round to the begin of the next one.
     pub interval: Duration,
     /// Whether entries of unreachable objects are removed, too (default: no, so that a server that is down for a while
     /// keeps its entries).
@@ -20,7 +21,7 @@ pub struct PurgeOptions {
 }
 
 impl PurgeOptions {
-    /// The defaults, with this interval.
+    /// Removes entries in rounds with this pause, but not those of unreachable objects.
     #[must_use]
     pub fn new(interval: Duration) -> Self {
         Self { interval, removes_unreachable: false, timeout: Duration::from_secs(5) }
@@ -44,7 +45,7 @@ pub struct Purger {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-/// The request to a round that it end early.
+/// Tells a round in progress whether the service ends.
 #[derive(Debug)]
 pub struct PurgeStop(mpsc::Receiver<()>);
 
@@ -61,8 +62,8 @@ impl PurgeStop {
 }
 
 impl Purger {
-    /// Runs a round after each interval. A round visits all entries, and returns the number of removed ones. `entries`
-    /// are named so in the log.
+    /// Runs a round after each interval. A round visits all entries, and returns the number of removed ones.
+    /// `entries` is their name in the log.
     ///
     /// # Panics
     /// If the system has no more threads.

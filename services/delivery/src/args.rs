@@ -22,19 +22,19 @@ pub struct DeliveryArgs {
 }
 
 impl DeliveryArgs {
-    /// The greatest number of events in a queue.
+    /// The option `--queue`: the most events that wait for one consumer.
     #[must_use]
     pub fn queue_events(&self) -> usize {
         self.queue as usize
     }
 
-    /// The greatest number of octets of all events.
+    /// The option `--memory` in octets: the bound on the events of all queues together.
     #[must_use]
     pub fn octets(&self) -> usize {
         (self.memory as usize).saturating_mul(1 << 20)
     }
 
-    /// The treatment of peers.
+    /// The options `--peer-timeout` and `--max-failures`; the rest has defaults.
     #[must_use]
     pub fn peers(&self) -> PeerOptions {
         let timeout = Duration::from_millis(self.peer_timeout.into());

@@ -4,7 +4,7 @@ use spandrel::net::sync::Mutex;
 use spandrel::services::cos_event_channel_admin::AlreadyConnected;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 
-/// The state of a proxy. A proxy connects once.
+/// How far a proxy's connection to its consumer or supplier has come. It never goes back.
 #[derive(Clone, Debug, Default)]
 pub enum Connection {
     /// No peer was connected yet.
@@ -18,7 +18,7 @@ pub enum Connection {
     Disconnected,
 }
 
-/// The connection of a proxy, for several threads.
+/// The state of a proxy's connection, which the threads of several calls change.
 #[derive(Debug, Default)]
 pub struct ConnectionCell(Mutex<Connection>);
 

@@ -6,10 +6,10 @@ use spandrel::net::sync::Arc;
 
 use crate::memory::MemoryCharge;
 
-/// An event in the queues of consumers.
+/// An event with its size and time of receipt, shared by the queues of all consumers.
 #[derive(Debug)]
 pub struct Event<V> {
-    /// The event as its service has it.
+    /// The content: an `any`, a structured event, or the arguments of a typed one.
     pub value: V,
     /// The size by which queues bound their events.
     pub octets: usize,
@@ -26,7 +26,7 @@ impl<V> Event<V> {
         Self { value, octets: charge.octets(), received: Instant::now(), _charge: charge }
     }
 
-    /// The event with an earlier time of its receipt.
+    /// Replaces the time of receipt, for an event that was stored before.
     #[must_use]
     pub fn received_at(self, received: Instant) -> Self {
         Self { received, ..self }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The treatment of peers that fail or are slow.
+/// The time limit of calls on consumers and suppliers, and the failures after which they are disconnected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PeerOptions {
     /// The time limit of a call on a peer (default 10 seconds).
@@ -28,7 +28,7 @@ impl Default for PeerOptions {
 }
 
 impl PeerOptions {
-    /// The pause after this many failures in a row.
+    /// The pause before the next call, after this many failures in a row (at least one).
     #[must_use]
     pub fn pause(&self, failures: u32) -> Duration {
         let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(100).min(100);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spandrel::net::sync::Arc;
 
-/// The octets of all events in memory.
+/// Counts the octets of the events in all queues of a service against its bound.
 #[derive(Debug)]
 pub struct EventMemory {
     limit: usize,
@@ -12,13 +12,13 @@ pub struct EventMemory {
 }
 
 impl EventMemory {
-    /// A memory with this bound, in octets.
+    /// An account of at most `limit` octets, with none charged.
     #[must_use]
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, used: AtomicUsize::new(0) })
     }
 
-    /// The octets of the events that exist now.
+    /// The octets of the charges that are not dropped.
     #[must_use]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
@@ -40,7 +40,7 @@ impl EventMemory {
     }
 }
 
-/// Octets that an event takes of the memory for events.
+/// The octets of one event, counted in its [`EventMemory`] until this is dropped.
 #[derive(Debug)]
 pub struct MemoryCharge {
     memory: Arc<EventMemory>,
@@ -48,7 +48,7 @@ pub struct MemoryCharge {
 }
 
 impl MemoryCharge {
-    /// The octets that are charged.
+    /// The octets that dropping the charge gives back.
     #[must_use]
     pub fn octets(&self) -> usize {
         self.octets

@@ -10,7 +10,7 @@ use crate::event::Event;
 
 /// A call of a consumer that waits for events: its deferred reply.
 pub trait WaitingPull: Debug + Send + Sized + 'static {
-    /// The events of the service.
+    /// The content of an event, as the service queues it.
     type Value: Debug + Send + Sync + 'static;
 
     /// Whether the consumer has cancelled the call, or its connection has ended.
@@ -30,14 +30,14 @@ pub trait WaitingPull: Debug + Send + Sized + 'static {
     fn send(self, end: PullEnd<Self::Value>);
 }
 
-/// The end of a `pull`.
+/// The result with which a `pull` that waited is answered.
 #[derive(Debug)]
 pub enum PullEnd<V> {
     /// At least one event, and at most [`WaitingPull::how_many`].
     Events(Vec<Arc<Event<V>>>),
     /// The connection of the proxy has ended.
     Disconnected,
-    /// Too many calls wait at the proxy.
+    /// The queue has [`QueueBounds::waiting_pulls`](crate::QueueBounds) waiting calls already.
     Refused,
 }
 
@@ -69,14 +69,14 @@ impl<W: WaitingPull> PullReplies<W> {
         Self { sender: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) }
     }
 
-    /// Lets the thread send a reply.
+    /// Hands an ended call to the thread. Without effect after [`stop`](Self::stop).
     pub fn send(&self, pull: EndedPull<W>) {
         if let Some(sender) = &*self.sender.lock() {
             _ = sender.send(pull); // the thread ends after the sender
         }
     }
 
-    /// Ends the thread after the replies that are left.
+    /// Ends the thread once the replies that were handed over are sent.
     pub fn stop(&self) {
         drop(self.sender.lock().take());
         let thread = self.thread.lock().take();

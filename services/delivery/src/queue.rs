@@ -12,29 +12,29 @@ use crate::event::Event;
 use crate::pulls::{EndedPull, PullEnd, WaitingPull};
 use crate::schedule::{DiscardOrder, Lifetime, QueueOrder, Schedule};
 
-/// The bounds and orders of a queue.
+/// The bounds on a consumer's queue, and the orders in which events are delivered and discarded.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueBounds {
     /// The events in the queue; further ones are discarded.
     pub events: usize,
     /// The octets of the events in the queue. An event that exceeds them alone is kept.
     pub octets: usize,
-    /// The calls of `pull` that wait for an event.
+    /// The most calls of `pull` that wait for an event at the same time.
     pub waiting_pulls: usize,
-    /// The order of delivery.
+    /// The event that is delivered next.
     pub order: QueueOrder,
-    /// The order in which events beyond the bounds are discarded.
+    /// The event that is discarded when a further one exceeds the bounds.
     pub discard: DiscardOrder,
     /// Whether failed pushes are repeated until the consumer has the events, disconnects or does not exist.
     pub keeps_failed: bool,
 }
 
-/// Counts of a queue.
+/// The state of a consumer's queue, for diagnostics and metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueueCounts {
     /// The events in the queue and in the push in progress.
     pub queued: usize,
-    /// The octets of these events.
+    /// The octets of the events in `queued`.
     pub octets: usize,
     /// The age of the event that is being pushed or comes next, in milliseconds.
     pub lag_ms: u64,
@@ -44,7 +44,7 @@ pub struct QueueCounts {
     pub dropped: u64,
     /// The events that it did not get because their life had ended.
     pub expired: u64,
-    /// The failures of calls after the last success.
+    /// The failed calls since the last successful one.
     pub failures: u32,
 }
 
@@ -161,7 +161,7 @@ impl<W: WaitingPull> EventQueue<W> {
         None
     }
 
-    /// Discards one event. Returns whether there was one.
+    /// Discards the event that the order of discarding selects. Returns false if the queue is empty.
     pub fn shed(&self) -> bool {
         self.0.lock().discard()
     }

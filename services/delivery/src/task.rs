@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 
 use spandrel::net::sync::Mutex;
 
-/// The end of a task, which another thread causes.
+/// Tells a connection's task to end. Shared by the task and the threads that disconnect its proxy.
 #[derive(Debug, Default)]
 pub struct TaskEnd(Mutex<TaskState>);
 

@@ -220,7 +220,7 @@ fn id_of_events(pull: &str) -> Option<String> {
     Some(format!("{scope}{name}:{version}"))
 }
 
-/// Calls an operation of a typed consumer's object.
+/// Calls an operation of the interface that a consumer has returned by `get_typed_consumer`.
 ///
 /// # Errors
 /// The failure of the call.

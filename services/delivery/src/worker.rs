@@ -17,7 +17,7 @@ use crate::queue::EventQueue;
 use crate::task::TaskEnd;
 use crate::timer::Timer;
 
-/// The failure of a call on a peer.
+/// The reason why a call on a consumer or supplier has failed.
 #[derive(Debug)]
 pub enum PeerFailure {
     /// The peer raised `Disconnected`.
@@ -26,7 +26,7 @@ pub enum PeerFailure {
     System(SystemException),
 }
 
-/// The events of one push.
+/// The number of events that one push takes together, and the time for which it waits for them.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchBounds {
     /// The most events of a push; at least one.
@@ -36,34 +36,34 @@ pub struct BatchBounds {
 }
 
 impl BatchBounds {
-    /// One event at once.
+    /// Each event is pushed by itself, without a wait.
     pub const ONE: Self = Self { events: 1, pacing: Duration::ZERO };
 }
 
-/// A consumer to which events are pushed.
+/// A connected consumer: the interface of its service by which [`Delivery`] pushes.
 pub trait PushConsumerPeer<V>: Sync {
-    /// The events of the next push.
+    /// The bounds on the next push; the default is one event without a wait.
     fn batch(&self) -> BatchBounds {
         BatchBounds::ONE
     }
 
-    /// Pushes events, at least one.
+    /// Calls the consumer with at least one event, in the order of delivery.
     fn push(&self, events: &[Arc<Event<V>>]) -> impl Future<Output = Result<(), PeerFailure>> + Send;
 }
 
-/// A supplier from which events are pulled.
+/// A connected supplier: the interface of its service by which [`Delivery`] pulls.
 pub trait PullSupplierPeer: Sync {
-    /// The events of one reply.
+    /// The content of one reply: an event, or a sequence of them.
     type Pulled: Send;
 
-    /// Pulls; `None` if there is no event.
+    /// Calls the supplier, which answers `None` if it has no event now.
     fn pull(&self) -> impl Future<Output = Result<Option<Self::Pulled>, PeerFailure>> + Send;
 }
 
-/// The reason why a task has ended.
+/// The reason why the task of a connection has ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DeliveryEnd {
-    /// The connection has ended.
+    /// The proxy was disconnected by this side: its [`TaskEnd`] was ended.
     TaskEnded,
     /// The peer has disconnected, does not exist, or failed too often.
     PeerFailed,
@@ -78,20 +78,21 @@ enum AfterFailure {
     GoOn,
 }
 
-/// The task of one connection.
+/// The parts with which the task of one connection pushes or pulls events.
 #[derive(Debug)]
 pub struct Delivery<'d, W: WaitingPull> {
     /// The events for the peer, and the counts of its failures.
     pub queue: &'d EventQueue<W>,
-    /// The end of the task by another thread.
+    /// Ends the task at its next wait, when the proxy is disconnected.
     pub task: &'d TaskEnd,
-    /// The timer of pauses.
+    /// Wakes the task after the pauses between failed or empty calls.
     pub timer: &'d Timer,
-    /// The treatment of failures.
+    /// The time limit of calls, the pauses after failures, and the number of failures that ends the
+    /// connection.
     pub peers: PeerOptions,
-    /// The name of the channel in log records.
+    /// The channel's name, for log records.
     pub channel: &'d str,
-    /// The name of the proxy in log records.
+    /// The proxy's name, for log records.
     pub proxy: &'d str,
 }
 
@@ -208,7 +209,7 @@ async fn either<A: Future, B: Future>(first: A, second: B) {
     .await;
 }
 
-/// Calls an operation without arguments of a peer, by which it learns of its disconnection, and waits for no reply.
+/// Tells a peer of its disconnection by an operation without arguments, and does not wait for the reply.
 pub fn notify_disconnection(orb: &Orb, peer: &ObjectRef, operation: &'static str, timeout: Duration) {
     let peer = peer.with_timeout(Some(timeout));
     let reply: AsyncReply<(), SystemException> = peer.invoke_async(operation, |_| Ok(()), |_| Ok(()));

@@ -14,10 +14,10 @@ use crate::settings::{ChannelSettings, is_name};
 use crate::store::StoredChannel;
 use crate::typed::activate_typed;
 
-/// The reason why a channel was not created.
+/// A failure of [`EventChannels::create`](crate::EventChannels::create).
 #[derive(Debug)]
 pub enum CreateError {
-    /// Another channel has the name, or it is reserved or no name.
+    /// Another channel has the name, or it is reserved or not valid.
     Name,
     /// The service failed, or has a bound.
     System(SystemException),

@@ -23,7 +23,7 @@ use crate::settings::ChannelSettings;
 
 /// The channels of a service, as its factory creates and finds them: in one process, or shared by several.
 pub trait EventChannels: Send + Sync + 'static {
-    /// Creates a channel.
+    /// Creates a channel; without a name in the settings it gets a number.
     ///
     /// # Errors
     /// A name that another channel has, or none can have; the exceptions of the service.
@@ -35,7 +35,7 @@ pub trait EventChannels: Send + Sync + 'static {
     /// The exceptions of the service.
     fn find(&self, name: &str) -> Result<Option<ObjectRef>, SystemException>;
 
-    /// Returns the reference of the monitor.
+    /// The object that lists the channels and their connections.
     ///
     /// # Errors
     /// The exceptions of the adapter.
@@ -56,7 +56,7 @@ impl EventChannels for Arc<Registry> {
     }
 }
 
-/// The servant of a factory of channels.
+/// The servant of the generic factory (CosLifeCycle) by which clients create channels, as in omniEvents.
 #[derive(Clone, Debug)]
 pub struct FactoryServant<C>(pub C);
 

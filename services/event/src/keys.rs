@@ -1,6 +1,6 @@
 //! Plain object keys of the service, and the parts of its object ids.
 
-/// The key of the factory of channels, as in omniEvents.
+/// The object key of the factory of channels, the same as in omniEvents, so that its clients find it.
 pub const FACTORY_KEY: &str = "omniEvents";
 
 /// The key of the monitor, which shows the state of channels and consumers.

@@ -23,17 +23,18 @@ use crate::store::{Store, StoreError};
 /// The name of the store's file in its folder.
 pub const STORE_FILE: &str = "event.redb";
 
-/// The name of the adapter of the factory, channels and proxies, below the root adapter; for policies.
+/// The name of the adapter of the factory, channels and proxies, below the root adapter, by which policies
+/// refer to it.
 pub const ADAPTER: &str = "Event";
 
-/// The settings of an event service.
+/// The data folder, the limits and the treatment of peers of an [`EventService`].
 #[derive(Clone, Debug, Default)]
 pub struct EventOptions {
     /// The folder of the store, which must exist. Without one, channels and connections end with the service.
     pub data: Option<PathBuf>,
-    /// The most that the service holds.
+    /// The bounds on channels, proxies and queues.
     pub limits: Limits,
-    /// The treatment of peers that fail or are slow.
+    /// The time limit of calls on consumers and suppliers, and the failures that disconnect them.
     pub peers: PeerOptions,
     /// The storage of the state, instead of the file in `data`. For tests of failures.
     pub storage: Option<Storage>,
@@ -51,13 +52,13 @@ impl EventOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
-    /// The store cannot be opened.
+    /// The database of channels is damaged, belongs to another service, or cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The adapter could not be created, or the ORB could not listen.
     #[error("cannot serve event channels")]
     Adapter(#[from] PoaError),
-    /// The ORB raised an exception instead, as for `Adapter`.
+    /// A system exception of the ORB while it created the adapter or began to listen.
     #[error("cannot serve event channels")]
     System(#[from] SystemException),
     /// A name that no channel can have.
@@ -148,7 +149,7 @@ impl EventService {
         Ok(Self { registry, factory, administration })
     }
 
-    /// The reference to the factory, as clients resolve it.
+    /// The factory of channels, with the object key that omniEvents uses.
     #[must_use]
     pub fn factory(&self) -> &ObjectRef {
         &self.factory
@@ -173,13 +174,13 @@ impl EventService {
         }
     }
 
-    /// The number of channels.
+    /// The number of channels that exist.
     #[must_use]
     pub fn channels(&self) -> usize {
         self.registry.channels.read().by_name.len()
     }
 
-    /// The octets of the events in all queues.
+    /// The octets of the events that wait in queues, all channels together.
     #[must_use]
     pub fn event_octets(&self) -> usize {
         self.registry.shared.memory.used()

@@ -11,7 +11,7 @@ const MAX_QUEUE_LENGTH: u32 = 1_000_000;
 /// The longest name of a channel, and the longest `FilterId`, in octets.
 const MAX_TEXT: usize = 1_024;
 
-/// The settings of a channel.
+/// The criteria with which a channel is created, and the limits that take the place of the service's.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ChannelSettings {
     /// The name, which is the object key in URLs as well: `corbaloc::HOST:11169/NAME` (`InsName`). Without one the service
@@ -30,7 +30,7 @@ pub struct ChannelSettings {
 }
 
 impl ChannelSettings {
-    /// The settings of these criteria. The later one of a name counts.
+    /// Reads the settings from these criteria. If two have the same name, the second counts.
     ///
     /// # Errors
     /// `InvalidCriteria` for unknown names and for values of other types; `CannotMeetCriteria` for values out of range.

@@ -20,7 +20,8 @@ use crate::limits::Limits;
 use crate::servant::ImageStore;
 use crate::store::StoreError;
 
-/// The name of the store's adapter, below the root adapter; for policies. That of its stream ends is below it.
+/// The name of the store's adapter, below the root adapter, by which policies refer to it. The adapter of its
+/// stream ends is below it.
 pub const ADAPTER: &str = "Imaging";
 
 /// The name of the adapter of stream ends, below [`ADAPTER`].
@@ -29,12 +30,12 @@ pub const STREAM_ADAPTER: &str = "Streams";
 /// The plain key of the store, and the name of the initial reference that leads to it.
 pub const STORE_KEY: &str = "ImageStore";
 
-/// The settings of an image store.
+/// The data folder, the limits and the bulk endpoints of an [`ImagingService`].
 #[derive(Clone, Debug)]
 pub struct ImagingOptions {
     /// The folder of the database and the images, which must exist.
     pub data: PathBuf,
-    /// The most that the store holds and accepts.
+    /// The bounds on images, files, regions and uploads.
     pub limits: Limits,
     /// The limits of transfers: their number, and the time without progress after which a viewer loses its connection.
     pub bulk: BulkLimits,
@@ -71,25 +72,25 @@ impl ImagingOptions {
     }
 }
 
-/// The reason why an image store cannot be started.
+/// A failure to start or stop an [`ImagingService`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImagingError {
-    /// The store cannot be opened.
+    /// The database or the folder of images cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The bulk endpoints cannot be opened.
+    /// An address or a socket for bulk connections cannot be opened.
     #[error("cannot listen for bulk connections")]
     Listen(#[source] io::Error),
     /// The adapter could not be created, or the ORB could not listen.
     #[error("cannot serve the image store")]
     Adapter(#[from] PoaError),
-    /// The ORB raised an exception instead, as for `Adapter`.
+    /// A system exception of the ORB while it created the adapter or began to listen.
     #[error("cannot serve the image store")]
     System(#[from] SystemException),
 }
 
-/// An image store on an ORB.
+/// An image store that an ORB serves until [`stop`](Self::stop).
 #[derive(Debug)]
 pub struct ImagingService {
     catalog: Arc<Catalog>,
@@ -151,7 +152,7 @@ impl ImagingService {
         Ok(Self { catalog, bulk, adapter, orb: orb.clone(), store, administration })
     }
 
-    /// The reference of the store.
+    /// The image store, with the plain key [`STORE_KEY`].
     #[must_use]
     pub fn store(&self) -> &ObjectRef {
         &self.store
@@ -163,7 +164,7 @@ impl ImagingService {
         self.catalog.totals()
     }
 
-    /// The counters of bulk connections.
+    /// The accepted and refused bulk connections since the start.
     #[must_use]
     pub fn bulk_statistics(&self) -> BulkStatistics {
         self.bulk.statistics()

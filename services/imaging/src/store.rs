@@ -42,14 +42,14 @@ fn form() -> OctetForm<'static> {
     OctetForm::bare(ByteOrder::Little).code_sets(CharSet::Utf8, WcharSet::Utf16)
 }
 
-/// The reason why a store cannot be opened.
+/// A failure to open the database of images, or a difference between it and the files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The database cannot be opened, is damaged, or is that of another service.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The database cannot be read.
+    /// A record of the database cannot be read.
     #[error(transparent)]
     File(#[from] StoreFileError),
     /// The folder of the images cannot be read or written.

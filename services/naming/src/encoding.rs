@@ -19,7 +19,8 @@ pub fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt(what.to_owned())
 }
 
-/// The key of a binding.
+/// The database key of a binding: the context's number (big-endian, 8 octets), the id, an octet 0, and the
+/// kind.
 pub fn key(context: ContextId, name: &NameComponent) -> Vec<u8> {
     let mut key = Vec::with_capacity(8 + name.id.len() + 1 + name.kind.len());
     key.extend(context.0.to_be_bytes());
@@ -60,7 +61,7 @@ pub fn encode_target(target: &Target) -> Result<Vec<u8>, StoreError> {
     }
 }
 
-/// The target of octets.
+/// Decodes the octets that [`encode_target`] has made.
 ///
 /// # Errors
 /// `Corrupt`.
@@ -77,7 +78,7 @@ pub fn decode_target(value: &[u8]) -> Result<Target, StoreError> {
     }
 }
 
-/// The type of a target of octets.
+/// Reads the binding type from the first octet that [`encode_target`] has made.
 ///
 /// # Errors
 /// `Corrupt`.
@@ -95,7 +96,7 @@ pub fn encode_path(path: Option<&str>) -> Vec<u8> {
     path.map_or_else(|| vec![0], |path| [&[1], path.as_bytes()].concat())
 }
 
-/// The path in the record of a context.
+/// Decodes the record that [`encode_path`] has made; `None` for a context without a path.
 ///
 /// # Errors
 /// `Corrupt`.

@@ -52,9 +52,10 @@ struct Cursor {
 impl Cursor {
     /// The next bindings, and whether there are more.
     fn next(&mut self, how_many: usize) -> Result<(BindingList, bool), SystemException> {
-        let found = self.store.list(self.context, self.after.as_ref(), how_many + 1).map_err(|error| system(&error))?;
-        let has_more = found.len() > how_many;
-        let bindings: BindingList = found.into_iter().take(how_many).map(binding).collect();
+        let listed =
+            self.store.list(self.context, self.after.as_ref(), how_many + 1).map_err(|error| system(&error))?;
+        let has_more = listed.len() > how_many;
+        let bindings: BindingList = listed.into_iter().take(how_many).map(binding).collect();
         if let Some(last) = bindings.last() {
             self.after = last.binding_name.first().cloned();
         }

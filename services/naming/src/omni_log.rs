@@ -45,7 +45,7 @@ pub enum OmniLogError {
     /// A name has a character that the code set has not.
     #[error("{0:?} is no character of ISO-8859-1 (--code-set UTF-8 has it)")]
     NotLatin1(char),
-    /// The store cannot be changed.
+    /// A context or binding of the file cannot be written to the store.
     #[error("cannot change the naming graph")]
     Store(#[from] StoreError),
 }
@@ -63,7 +63,7 @@ pub enum CodeSet {
 }
 
 impl CodeSet {
-    /// The text of a file.
+    /// Converts the content of an omniNames file to a text.
     ///
     /// # Errors
     /// Octets that are no characters.
@@ -74,7 +74,7 @@ impl CodeSet {
         }
     }
 
-    /// The octets of a file.
+    /// Converts a text to the content of an omniNames file.
     ///
     /// # Errors
     /// A character that the code set has not.
@@ -116,7 +116,7 @@ type Graph = HashMap<Key, BTreeMap<(String, String), (BindingType, Ior)>>;
 pub fn import(text: &str, orb: &Orb, store: &dyn Store) -> Result<Entries, OmniLogError> {
     let mut graph = parse(text, orb)?;
     let mut entries = Entries::default();
-    let mut known: HashMap<Key, ContextId> = HashMap::from([(ROOT_KEY.to_vec(), ContextId::ROOT)]);
+    let mut context_ids: HashMap<Key, ContextId> = HashMap::from([(ROOT_KEY.to_vec(), ContextId::ROOT)]);
     let mut waiting = VecDeque::from([(ROOT_KEY.to_vec(), ContextId::ROOT)]);
     loop {
         let Some((key, context)) = waiting.pop_front() else {
@@ -124,7 +124,7 @@ pub fn import(text: &str, orb: &Orb, store: &dyn Store) -> Result<Entries, OmniL
             let Some(key) = graph.keys().next().cloned() else { return Ok(entries) };
             let context = store.new_context()?;
             entries.contexts += 1;
-            known.insert(key.clone(), context);
+            context_ids.insert(key.clone(), context);
             waiting.push_back((key, context));
             continue;
         };
@@ -133,11 +133,13 @@ pub fn import(text: &str, orb: &Orb, store: &dyn Store) -> Result<Entries, OmniL
             entries.bindings += 1;
             let target = match (binding_type, key_of(&ior)) {
                 (BindingType::Nobject, _) => Target::Object(ior),
-                (BindingType::Ncontext, Some(key)) if known.contains_key(&key) => Target::Context(known[&key]),
+                (BindingType::Ncontext, Some(key)) if context_ids.contains_key(&key) => {
+                    Target::Context(context_ids[&key])
+                }
                 (BindingType::Ncontext, Some(key)) if graph.contains_key(&key) => {
                     let created = store.bind_new_context(context, &name)?;
                     entries.contexts += 1;
-                    known.insert(key.clone(), created);
+                    context_ids.insert(key.clone(), created);
                     waiting.push_back((key, created));
                     continue;
                 }

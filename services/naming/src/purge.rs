@@ -33,7 +33,7 @@ impl Round {
     /// Removes bindings; returns their number.
     fn run(&self, stop: &PurgeStop) -> Result<usize, StoreError> {
         let mut removed = 0;
-        let mut known = HashSet::from([ContextId::ROOT]);
+        let mut contexts = HashSet::from([ContextId::ROOT]);
         let mut waiting = VecDeque::from([ContextId::ROOT]);
         while let Some(context) = waiting.pop_front() {
             let mut after: Option<NameComponent> = None;
@@ -55,7 +55,7 @@ impl Round {
                     if self.is_gone(&target)? {
                         removed += usize::from(self.remove(context, &name, &target)?);
                     } else if let Target::Context(next) = target
-                        && known.insert(next)
+                        && contexts.insert(next)
                     {
                         waiting.push_back(next);
                     }

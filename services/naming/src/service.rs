@@ -29,24 +29,24 @@ pub const STORE_FILE: &str = "naming.redb";
 /// The key of the root context, and its name as an initial reference.
 pub const ROOT_KEY: &str = "NameService";
 
-/// The name of the adapter of naming contexts, below the root adapter; for policies.
+/// The name of the adapter of naming contexts, below the root adapter, by which policies refer to it.
 pub const ADAPTER: &str = "NamingContexts";
 
 /// The key of the bootstrap protocol of Java's ORBs.
 pub const BOOTSTRAP_KEY: &str = "INIT";
 
-/// The settings of a naming service.
+/// The data folder, the store and the limits of a [`NamingService`].
 #[derive(Clone, Debug)]
 pub struct NamingOptions {
     /// The folder of the store. It must exist.
     pub data: PathBuf,
-    /// The settings of the store.
+    /// The durability, the cache and the redo log of the database.
     pub store: RedbStoreOptions,
     /// The check of each operation on a name; none by default.
     pub path_check: Option<PathCheck>,
     /// The removal of bindings to objects that do not exist any more; none by default.
     pub purge: Option<PurgeOptions>,
-    /// The number of binding iterators, and their expiry.
+    /// The bounds on binding iterators that clients have not destroyed.
     pub iterators: IteratorOptions,
     /// The time limit of a call on a context of another server (default 10 seconds).
     pub federation_timeout: Duration,
@@ -70,17 +70,17 @@ impl NamingOptions {
     }
 }
 
-/// The reason why a naming service cannot be started.
+/// A failure to start or stop a [`NamingService`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NamingError {
-    /// The store cannot be opened.
+    /// The database of bindings is damaged, belongs to another service, or cannot be read.
     #[error(transparent)]
     Store(#[from] OpenError),
     /// The adapters could not be created, or the ORB could not listen.
     #[error("cannot serve the naming contexts")]
     Adapter(#[from] PoaError),
-    /// The ORB raised an exception instead, as for `Adapter`.
+    /// A system exception of the ORB while it created the adapters or began to listen.
     #[error("cannot serve the naming contexts")]
     System(#[from] SystemException),
 }

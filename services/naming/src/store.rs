@@ -10,7 +10,7 @@ use std::sync::Arc;
 use spandrel::services::cos_naming::{BindingType, NameComponent};
 use spandrel::types::Ior;
 
-/// The identity of a context in its store.
+/// The number of a context within its store.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ContextId(pub u64);
 
@@ -56,7 +56,7 @@ pub enum IfBound {
     Replace,
 }
 
-/// The reason why a step failed.
+/// The reason why a step of a [`Store`] has failed, and whether it has changed the graph.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -78,7 +78,7 @@ pub enum StoreError {
     /// The root context cannot be destroyed.
     #[error("the root context cannot be destroyed")]
     Root,
-    /// The reference cannot be stored.
+    /// A reference without an encoding, or an entry that the format of omniNames cannot hold.
     #[error("the reference cannot be stored: {0}")]
     Invalid(String),
     /// The store could not be read or written. Nothing was changed.
@@ -103,7 +103,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// `NoContext`, `NotBound`.
     fn lookup(&self, context: ContextId, name: &NameComponent) -> Result<Target, StoreError>;
 
-    /// Binds a name.
+    /// Binds a name in a context to an object or a context.
     ///
     /// # Errors
     /// `NoContext`; `AlreadyBound`, or `OtherType` for a replacement. A [`Target::Context`] need not exist.
@@ -155,7 +155,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// `NoContext`, `AlreadyBound`.
     fn bind_new_context(&self, context: ContextId, name: &NameComponent) -> Result<ContextId, StoreError>;
 
-    /// Destroys an empty context. Of a concurrent `bind` in it, exactly one succeeds.
+    /// Destroys an empty context. If a `bind` in it happens at the same time, exactly one of both succeeds.
     ///
     /// # Errors
     /// `NoContext`, `NotEmpty`, `Root`.

@@ -31,18 +31,19 @@ use crate::store::{Store, StoreError, StoredState, damaged};
 /// The name of the store's file in its folder.
 pub const STORE_FILE: &str = "notification.redb";
 
-/// The name of the adapter of all objects of the service, below the root adapter; for policies.
+/// The name of the adapter of all objects of the service, below the root adapter, by which policies refer to
+/// it.
 pub const ADAPTER: &str = "Notification";
 
 /// The calls at once that tell peers of event types.
 const NOTICES: usize = 1_000;
 
-/// The settings of a notification service.
+/// The data folder, the limits and the treatment of peers of a [`NotificationService`].
 #[derive(Clone, Debug, Default)]
 pub struct NotificationOptions {
     /// The folder of the store, which must exist. Without one, all channels end with the service.
     pub data: Option<PathBuf>,
-    /// The most that the service holds.
+    /// The bounds on channels, administrators, proxies, filters and queues.
     pub limits: Limits,
     /// The treatment of peers that fail or are slow. Pull suppliers are called by the `try_pull` operations alone.
     pub peers: PeerOptions,
@@ -62,13 +63,14 @@ impl NotificationOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotificationError {
-    /// The store cannot be opened.
+    /// The database of channels, filters and events is damaged, belongs to another service, or cannot be
+    /// read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The adapter could not be created, or the ORB could not listen.
     #[error("cannot serve notification channels")]
     Adapter(#[from] PoaError),
-    /// The ORB raised an exception instead, as for `Adapter`.
+    /// A system exception of the ORB while it created the adapter or began to listen.
     #[error("cannot serve notification channels")]
     System(#[from] SystemException),
 }
@@ -201,7 +203,7 @@ impl NotificationService {
         Ok(Self { registry, factory, administration: None })
     }
 
-    /// The reference to the factory, as clients resolve it.
+    /// The factory of channels, an `EventChannelFactory` with the key that clients resolve.
     #[must_use]
     pub fn factory(&self) -> &ObjectRef {
         &self.factory
@@ -227,13 +229,13 @@ impl NotificationService {
         Ok(create_channel(&self.registry, record)?.0)
     }
 
-    /// The number of channels.
+    /// The number of channels that exist.
     #[must_use]
     pub fn channels(&self) -> usize {
         self.registry.all().len()
     }
 
-    /// The octets of the events in all queues.
+    /// The octets of the events that wait in queues, all channels together.
     #[must_use]
     pub fn event_octets(&self) -> usize {
         self.registry.shared.memory.used()

@@ -57,14 +57,14 @@ fn copy(reading: &ReadTransaction, copy: &WriteTransaction) -> Result<(), redb::
     copy_table(SETTINGS, reading, copy)
 }
 
-/// The reason why a store cannot be opened.
+/// A failure to open the database of channels, filters and events.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The file cannot be opened, is damaged, or is that of another service.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The file cannot be read.
+    /// A record of the database cannot be read.
     #[error(transparent)]
     File(#[from] StoreFileError),
 }
@@ -279,7 +279,7 @@ pub(crate) fn damaged(storage: &Storage, text: String) -> StoreError {
     storage.error(OpenCause::Contents(text)).into()
 }
 
-/// The numbers of objects in a store.
+/// The numbers of objects that a verification of the database has found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct StoreCounts {
@@ -287,7 +287,7 @@ pub struct StoreCounts {
     pub channels: usize,
     /// The persistent connections of these channels.
     pub connections: usize,
-    /// The filters that they use.
+    /// The filters that these objects use.
     pub filters: usize,
     /// The events that a consumer has not yet got.
     pub events: usize,

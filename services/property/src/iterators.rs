@@ -26,7 +26,7 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     fn after(&self, name: Option<&str>, how_many: usize) -> Vec<(String, Any)>;
 }
 
-/// The iterators over the property sets of an adapter.
+/// The iterators over the property sets of an adapter that clients have not destroyed.
 #[derive(Debug)]
 pub struct PropertyIterators(ActiveIterators);
 

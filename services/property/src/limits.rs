@@ -5,7 +5,7 @@
 pub struct Limits {
     /// The number of properties, also in a request that changes several (default 10,000).
     pub properties: usize,
-    /// The length of a name, in octets (default 1,024).
+    /// The longest name of a property, in octets (default 1,024).
     pub name: usize,
     /// The octets of all names and values, and of the constraints, with their types as CDR (default 16 MiB).
     pub octets: usize,
@@ -28,7 +28,7 @@ pub struct ServiceLimits {
     pub sets_of_client: usize,
     /// The octets of all sets (default 1 GiB), counted as [`Limits::octets`].
     pub octets: usize,
-    /// The bounds of each set.
+    /// The most that one property set holds.
     pub set: Limits,
 }
 

@@ -19,8 +19,8 @@ use crate::store::{Store, StoreError};
 /// The name of the store's file in its folder.
 pub const STORE_FILE: &str = "property.redb";
 
-/// The name of the adapter of sets and factories, below the root adapter; for policies. That of their iterators is below
-/// it.
+/// The name of the adapter of sets and factories, below the root adapter, by which policies refer to it. The
+/// adapter of their iterators is below it.
 pub const ADAPTER: &str = "PropertySets";
 
 /// The key of the factory of `PropertySet`s.
@@ -29,14 +29,14 @@ pub const FACTORY_KEY: &str = "PropertySetFactory";
 /// The key of the factory of `PropertySetDef`s.
 pub const SET_DEF_FACTORY_KEY: &str = "PropertySetDefFactory";
 
-/// The settings of a property service.
+/// The data folder, the limits and the iterators of a [`PropertyService`].
 #[derive(Clone, Debug, Default)]
 pub struct PropertyOptions {
     /// The folder of the store, which must exist. Without one, sets are in memory and end with the service.
     pub data: Option<PathBuf>,
-    /// The most that the service holds.
+    /// The bounds on sets, and on the properties of each.
     pub limits: ServiceLimits,
-    /// The number of iterators, and their expiry.
+    /// The bounds on iterators that clients have not destroyed.
     pub iterators: IteratorOptions,
     /// The storage of the sets, instead of the file in `data`. For tests of failures.
     pub storage: Option<Storage>,
@@ -50,17 +50,17 @@ impl PropertyOptions {
     }
 }
 
-/// The reason why a property service cannot be started.
+/// A failure to start or stop a [`PropertyService`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PropertyError {
-    /// The store cannot be opened.
+    /// The database of sets is damaged, belongs to another service, or cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The adapter could not be created, or the ORB could not listen.
     #[error("cannot serve the property sets")]
     Adapter(#[from] PoaError),
-    /// The ORB raised an exception instead, as for `Adapter`.
+    /// A system exception of the ORB while it created the adapter or began to listen.
     #[error("cannot serve the property sets")]
     System(#[from] SystemException),
 }
@@ -145,19 +145,19 @@ impl PropertyService {
         Ok(Self { registry, orb: orb.clone(), factory, set_def_factory, administration })
     }
 
-    /// The factory of `PropertySet`s.
+    /// The object that creates `PropertySet`s, with the key [`FACTORY_KEY`].
     #[must_use]
     pub fn factory(&self) -> &ObjectRef {
         &self.factory
     }
 
-    /// The factory of `PropertySetDef`s.
+    /// The object that creates `PropertySetDef`s, with the key [`SET_DEF_FACTORY_KEY`].
     #[must_use]
     pub fn set_def_factory(&self) -> &ObjectRef {
         &self.set_def_factory
     }
 
-    /// The number of sets.
+    /// The number of property sets that exist.
     #[must_use]
     pub fn sets(&self) -> usize {
         self.registry.sets()

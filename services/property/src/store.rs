@@ -40,14 +40,14 @@ fn copy(reading: &ReadTransaction, copy: &WriteTransaction) -> Result<(), redb::
     copy_table(SETTINGS, reading, copy)
 }
 
-/// The reason why a store cannot be opened.
+/// A failure to open the database of property sets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The file cannot be opened, is damaged, or is that of another service.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The file cannot be read.
+    /// A record of the database cannot be read.
     #[error(transparent)]
     File(#[from] StoreFileError),
 }

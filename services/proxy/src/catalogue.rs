@@ -16,7 +16,7 @@ use wildmatch::WildMatch;
 
 use crate::problem::Problem;
 
-/// The objects that are served, and their operations.
+/// Names of objects that HTTP clients may call, and the operations that they may call there.
 #[derive(Clone, Debug)]
 pub struct Exposure {
     /// A name of the naming service in its string form, such as `Bank/alice`; `*` stands for any text.
@@ -38,7 +38,8 @@ const MAX_BINDINGS: usize = 10_000;
 /// The bindings of one answer.
 const CHUNK: u32 = 200;
 
-/// The objects that are served.
+/// Finds the objects behind exposed names, with the descriptions of their interfaces, for a short time from
+/// memory.
 pub struct Catalogue {
     orb: Orb,
     root: NamingContext,
@@ -202,14 +203,14 @@ impl Catalogue {
     /// # Errors
     /// The problem of the naming service's exception.
     pub async fn names(&self) -> Result<Vec<String>, Problem> {
-        let mut found = Vec::new();
+        let mut names = Vec::new();
         let mut contexts = vec![(String::new(), self.root.clone(), 0)];
-        let mut seen = 0;
-        while seen < MAX_BINDINGS
+        let mut bindings_read = 0;
+        while bindings_read < MAX_BINDINGS
             && let Some((path, context, depth)) = contexts.pop()
         {
-            for binding in self.bindings(&context, MAX_BINDINGS - seen).await? {
-                seen += 1;
+            for binding in self.bindings(&context, MAX_BINDINGS - bindings_read).await? {
+                bindings_read += 1;
                 let name = name::to_string(&binding.binding_name);
                 let name = if path.is_empty() { name } else { format!("{path}/{name}") };
                 if binding.binding_type == BindingType::Ncontext {
@@ -221,12 +222,12 @@ impl Catalogue {
                         contexts.push((name, NamingContext::unchecked_narrow(&below), depth + 1));
                     }
                 } else if self.exposures.iter().any(|exposure| exposure.name.matches(&name)) {
-                    found.push(name);
+                    names.push(name);
                 }
             }
         }
-        found.sort();
-        Ok(found)
+        names.sort();
+        Ok(names)
     }
 
     /// Whether names below a context may be served.

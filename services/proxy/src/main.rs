@@ -143,8 +143,8 @@ impl Args {
     }
 
     fn exposures(&self) -> Result<Vec<Exposure>, Failure> {
-        let given = self.expose.iter().map(|name| Exposure { name: name.clone(), operations: Vec::new() });
-        let mut all: Vec<Exposure> = given.collect();
+        let exposures = self.expose.iter().map(|name| Exposure { name: name.clone(), operations: Vec::new() });
+        let mut all: Vec<Exposure> = exposures.collect();
         if let Some(file) = &self.exposures {
             let text = std::fs::read_to_string(file)
                 .with_context(|| format!("cannot read {} (--exposures)", file.display()))

@@ -27,7 +27,7 @@ pub const MAX_OBJECTS: usize = 500;
 /// All but the unreserved characters of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The document of objects with their names: of the operations that are permitted.
+/// The OpenAPI document of objects, by their names, with the operations that are permitted.
 pub fn document(
     objects: &[(String, Arc<DynamicObject>)],
     is_permitted: &dyn Fn(&str, &DynamicObject, &OperationDescription) -> bool,

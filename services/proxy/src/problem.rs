@@ -25,7 +25,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem with this status and title.
+    /// A problem of the type `about:blank`, without an explanation.
     #[must_use]
     pub fn new(status: StatusCode, title: impl Into<String>) -> Self {
         let mut members = Map::new();
@@ -72,7 +72,7 @@ impl Problem {
         self.status
     }
 
-    /// An error and its causes as an explanation.
+    /// Explains the problem by an error and its causes, cut at `MAX_DETAIL`.
     #[must_use]
     pub fn caused_by(self, error: &dyn std::error::Error) -> Self {
         self.detail(with_causes(error))
@@ -86,7 +86,7 @@ impl Problem {
         problem
     }
 
-    /// The problem of a system exception.
+    /// The answer to a request whose call has ended with this exception.
     #[must_use]
     pub fn of_system_exception(exception: &SystemException) -> Self {
         let status = status_of(exception.kind());
@@ -122,7 +122,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The HTTP status of a system exception.
+/// The HTTP status for a kind of system exception: 502 for kinds without one of their own.
 #[must_use]
 pub fn status_of(kind: SystemExceptionKind) -> StatusCode {
     use SystemExceptionKind as Kind;

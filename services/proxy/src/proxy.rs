@@ -28,14 +28,15 @@ use crate::http::{Authentication, Caller};
 use crate::openapi::{self, idl_name};
 use crate::problem::Problem;
 
-/// The limits of calls.
+/// The numbers, times and sizes that bound the calls which HTTP clients cause.
 #[derive(Clone, Copy, Debug)]
 pub struct CallLimits {
     /// The most calls at a time (default 1,024). Further requests get 503.
     pub calls: usize,
-    /// The longest time of a call, and the time without a wish of the client (default 30 s).
+    /// The longest time limit that a client may request for a call, and the limit of calls without such a
+    /// request (default 30 s).
     pub timeout: Duration,
-    /// The time for a request's body (default 30 s).
+    /// The time in which a request's body must arrive (default 30 s).
     pub body_timeout: Duration,
     /// The most octets of a request's body (default 4 MiB). A longer one gets 413.
     pub body_octets: usize,
@@ -98,8 +99,8 @@ impl Proxy {
 async fn document(State(proxy): State<Arc<Proxy>>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
     let _permit = proxy.free.try_acquire().map_err(|_| busy())?;
     let timeout = proxy.limits.timeout;
-    let made = tokio::time::timeout(timeout, proxy.document(&caller)).await;
-    made.map_err(|_| too_slow("the document was not made", timeout))?
+    let document = tokio::time::timeout(timeout, proxy.document(&caller)).await;
+    document.map_err(|_| too_slow("the document was not made", timeout))?
 }
 
 async fn call(
@@ -125,8 +126,8 @@ async fn answer(proxy: &Proxy, caller: &Caller, request: Request) -> Result<Resp
     };
     proxy.permits_name(caller, &name)?;
     let timeout = wanted_timeout(request.headers()).map_or(proxy.limits.timeout, |it| it.min(proxy.limits.timeout));
-    let found = tokio::time::timeout(timeout, proxy.catalogue.object(&name)).await;
-    let object = found.map_err(|_| too_slow("the object or its interface was not found", timeout))??;
+    let lookup = tokio::time::timeout(timeout, proxy.catalogue.object(&name)).await;
+    let object = lookup.map_err(|_| too_slow("the object or its interface was not found", timeout))??;
     if !proxy.catalogue.serves(&name, &member) {
         return Err(no_operation(&name, &member));
     }
@@ -202,14 +203,14 @@ impl Proxy {
         operation: &OperationDescription,
         body: &str,
     ) -> Result<Vec<Any>, Problem> {
-        let mut known = HashMap::new();
+        let mut type_codes = HashMap::new();
         loop {
-            let (unknown, read) = self.read(object, operation, body, &known);
+            let (unknown, read) = self.read(object, operation, body, &type_codes);
             let error = match (unknown, read) {
                 (_, Ok(arguments)) => return Ok(arguments),
-                (Some(name), Err(_)) if known.len() < MAX_NAMED_TYPES => {
+                (Some(name), Err(_)) if type_codes.len() < MAX_NAMED_TYPES => {
                     let found = self.catalogue.type_code(object.object(), &name).await?;
-                    known.insert(name, found);
+                    type_codes.insert(name, found);
                     continue;
                 }
                 (_, Err(error)) => error,

@@ -267,15 +267,15 @@ pub(crate) fn check_place(
     content: &Body,
     own: Number,
 ) -> Result<(), SystemException> {
-    let place = model.get(container).ok_or_else(not_exist)?;
-    if !is_container(&place.content) || !may_contain(&place.content, content) {
+    let definition = model.get(container).ok_or_else(not_exist)?;
+    if !is_container(&definition.content) || !may_contain(&definition.content, content) {
         let target = model.absolute_name(container);
         return Err(bad_param(minor::INVALID_CONTAINER, format!("`{target}` cannot contain such a definition")));
     }
     check_name(name)?;
     let collides =
         |number: &Number| *number != own && model.get(*number).is_some_and(|it| it.name.eq_ignore_ascii_case(name));
-    if place.contents.iter().any(collides) {
+    if definition.contents.iter().any(collides) {
         let target = model.absolute_name(container);
         return Err(bad_param(minor::NAME_USED_IN_CONTAINER, format!("`{target}` has a definition `{name}`")));
     }

@@ -20,15 +20,15 @@ use crate::store::{Opened, Store, StoreError};
 /// The name of the store's file in its folder.
 pub const STORE_FILE: &str = "repository.redb";
 
-/// The name of the adapter of all definitions, below the root adapter; for policies.
+/// The name of the adapter of all definitions, below the root adapter, by which policies refer to it.
 pub const ADAPTER: &str = "InterfaceRepository";
 
-/// The settings of a repository.
+/// The data folder, the limits and the checks of an [`InterfaceRepository`].
 #[derive(Clone, Debug)]
 pub struct RepositoryOptions {
     /// The folder of the store. It must exist.
     pub data: PathBuf,
-    /// Limits of sizes and numbers of definitions.
+    /// The bounds on definitions, and on the lengths of their ids and versions.
     pub limits: Limits,
     /// The check of operations on definitions; none by default. The path of a definition is its scoped name with `/`
     /// (`Bank/Account`), that of the repository is empty; types without a name have none.
@@ -45,17 +45,17 @@ impl RepositoryOptions {
     }
 }
 
-/// The reason why a repository cannot be started.
+/// A failure to start or stop an [`InterfaceRepository`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepositoryError {
-    /// The store cannot be opened.
+    /// The database of definitions is damaged, belongs to another service, or cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The adapter could not be created, or the ORB could not listen.
     #[error("cannot serve the interface repository")]
     Adapter(#[from] PoaError),
-    /// The ORB raised an exception instead, as for `Adapter`.
+    /// A system exception of the ORB while it created the adapter or began to listen.
     #[error("cannot serve the interface repository")]
     System(#[from] SystemException),
 }

@@ -44,7 +44,7 @@ fn copy(reading: &ReadTransaction, copy: &WriteTransaction) -> Result<(), redb::
     copy_table(DEFINITIONS, reading, copy)
 }
 
-/// The reason why a store cannot be opened or written.
+/// A failure to open, read or write the database of definitions.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {

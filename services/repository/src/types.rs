@@ -211,12 +211,12 @@ fn invalid(error: TypeCodeError) -> SystemException {
 /// Whether an interface or value has this definition among its bases, or is it.
 pub(crate) fn derives(model: &Model, number: Number, base: Number) -> bool {
     let mut waiting = vec![number];
-    let mut seen = HashSet::new();
+    let mut visited = HashSet::new();
     while let Some(at) = waiting.pop() {
         if at == base {
             return true;
         }
-        if seen.insert(at) {
+        if visited.insert(at) {
             waiting.extend(model.get(at).map(|it| bases(&it.content)).unwrap_or_default());
         }
     }

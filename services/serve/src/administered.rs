@@ -7,12 +7,12 @@ use spandrel_configurator::{Changes, Configurator, ConfigureError, ServiceStatus
 
 use crate::http_request::is_http;
 
-/// The reason for which a line has had no effect.
+/// The reason why a line that an administrator has sent had no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
     /// The line is no command: its sender may be no administrator, but a program that was made to send something else.
     NoCommand(String),
-    /// The command cannot be carried out.
+    /// The configurator has refused or failed to carry out the command.
     Failed(String),
 }
 
@@ -45,7 +45,7 @@ help            this list
 dynamic … static … stream … suspend NAME resume NAME remove NAME
                 directives of svc.conf";
 
-    /// Sets the configurator, once.
+    /// Makes the configurator known to the services that administer it. Only the first call has an effect.
     pub fn set(&self, configurator: &Configurator) {
         _ = self.0.set(configurator.clone());
     }
@@ -54,7 +54,7 @@ dynamic … static … stream … suspend NAME resume NAME remove NAME
         self.0.get().ok_or_else(|| "the process has no configurator yet".to_owned())
     }
 
-    /// Carries a command out; returns the lines of the answer.
+    /// Carries out one of [`COMMANDS`](Self::COMMANDS) and returns the lines of the answer.
     ///
     /// # Errors
     /// The reason in one line.

@@ -57,7 +57,7 @@ impl std::fmt::Debug for Administration {
 }
 
 impl Administration {
-    /// The administration of a configurator.
+    /// A service that carries out commands of its clients on the configurator, once that is set.
     #[must_use]
     pub fn new(administered: Administered) -> Self {
         Self { administered, places: Mutex::new(Vec::new()), object: Mutex::new(None) }

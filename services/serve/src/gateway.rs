@@ -78,7 +78,7 @@ struct Running {
     shared: Arc<Shared>,
 }
 
-/// The service that forwards connections by rules.
+/// Forwards connections to other addresses, by rules in the service's arguments.
 #[derive(Default)]
 pub struct Gateway {
     running: Mutex<Option<Running>>,

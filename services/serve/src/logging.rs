@@ -113,7 +113,7 @@ impl<F: Family> FrameHandler<F> for Receiver {
     }
 }
 
-/// The service; its port is 20009.
+/// Receives log records by the protocol of ACE's logging server.
 #[derive(Default)]
 pub struct Logging {
     running: Mutex<Option<(Server<Inet>, Arc<Shared>)>>,

@@ -32,7 +32,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// The metrics of a configurator's services.
+    /// A service that shows the metrics of all services of the configurator, once that is set.
     #[must_use]
     pub fn new(administered: Administered) -> Self {
         Self { administered, endpoint: Mutex::new(None) }

@@ -146,7 +146,7 @@ pub(crate) fn orb_builder() -> OrbBuilder {
     Orb::builder().protocol(Ssliop::new(Arc::new(rustls::crypto::ring::default_provider())))
 }
 
-/// One of TAO's factories.
+/// A factory that TAO's configuration files name; its parameters are options of ORBs.
 #[derive(Debug, Default)]
 pub struct StrategyFactory {
     /// Options of the ORB and their values.

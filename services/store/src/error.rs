@@ -7,18 +7,18 @@ use spandrel::{CompletionStatus, SystemException};
 
 use crate::service::Service;
 
-/// The failure to open a store.
+/// A store that could not be opened, with its file.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open the store {}: {cause}", .file.display())]
 pub struct OpenError {
     /// The file of the database; empty for other storage.
     pub file: PathBuf,
-    /// The reason why the file cannot be opened.
+    /// The obstacle, with a remedy if there is one.
     #[source]
     pub cause: OpenCause,
 }
 
-/// The reason why a store cannot be opened.
+/// What kept a store from being opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenCause {
@@ -56,7 +56,7 @@ pub enum OpenCause {
     },
 }
 
-/// The reason why a redo log cannot be used.
+/// The reason why a redo log cannot be replayed or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedoLogError {

@@ -307,12 +307,12 @@ mod tests {
         let commit = GroupCommit::<bool, ()>::default();
         let apply = |batch: Vec<bool>| batch.iter().map(|_| ()).collect();
         let (ended, outcomes) = mpsc::channel();
-        let done = move |()| ended.send(()).unwrap();
+        let report_end = move |()| ended.send(()).unwrap();
         with_committer(&commit, apply, || {
             commit.submit(false, |batch| {
                 // Both are applied together, by the committer.
                 commit.submit_then(false, Box::new(|()| panic!("a function panics")), apply);
-                commit.submit_then(false, Box::new(done), apply);
+                commit.submit_then(false, Box::new(report_end), apply);
                 apply(batch)
             });
         });
@@ -335,11 +335,11 @@ mod tests {
                 commit.submit_then(true, Box::new(|()| panic!("it has no outcome")), apply);
                 apply(batch)
             });
-            let done = move |()| ended.send(()).unwrap();
+            let report_end = move |()| ended.send(()).unwrap();
             while commit.queue.lock().has_leader {
                 thread::yield_now();
             }
-            commit.submit_then(false, Box::new(done), apply);
+            commit.submit_then(false, Box::new(report_end), apply);
         });
         assert_eq!(outcomes.into_iter().count(), 1);
     }

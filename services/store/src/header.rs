@@ -29,7 +29,7 @@ const MAGIC: &[u8; 8] = b"Spandrel";
 const NAME: usize = 16;
 const LENGTH: usize = 8 + NAME + 4 + 16 + 16 + 8 + 1 + 8 + 8 + 8 + 4;
 
-/// The header of a store.
+/// The record by which a database file says which service it belongs to, its version, and its redo log.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StoreHeader {
     service: Service,
@@ -95,7 +95,7 @@ impl StoreHeader {
         Ok(Self { generation: self.generation + 1, log, ..self.clone() })
     }
 
-    /// Writes the header in a transaction.
+    /// Writes the record in a transaction. It is on the disk with the commit.
     ///
     /// # Errors
     /// Those of `redb`.

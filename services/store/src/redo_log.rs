@@ -70,7 +70,7 @@ const ALIGNMENT: usize = 8;
 /// The largest file that is read as a log, in octets.
 const MAX_FILE: u64 = 1 << 30;
 
-/// The failure to append a record.
+/// An error of the file system while a record was appended.
 #[derive(Debug)]
 pub struct AppendError {
     /// The error of the operating system.
@@ -88,7 +88,7 @@ pub struct Replay {
     pub is_partial: bool,
 }
 
-/// An open redo log.
+/// A redo log that is open for replay and appending.
 #[derive(Debug)]
 pub struct RedoLog {
     file: Box<dyn StorageBackend>,
@@ -223,7 +223,7 @@ impl RedoLog {
         self.size
     }
 
-    /// The header of the store, as its database has it.
+    /// The header of the store to which the log belongs.
     #[must_use]
     pub fn store(&self) -> &StoreHeader {
         &self.store
@@ -343,7 +343,7 @@ impl RedoLog {
     }
 }
 
-/// The failure of a checkpoint.
+/// The reason why a checkpoint has failed, and whether it may have happened.
 #[derive(Debug)]
 pub enum CheckpointError {
     /// An error before anything was written.
@@ -498,9 +498,9 @@ fn is_incomplete(octets: &[u8], offset: usize, salt: u64, count: u64) -> bool {
     let is_split = first_end - offset < RECORD_HEADER;
     let second_end = sector_end(first_end).min(octets.len());
     let expected = [salt.to_le_bytes(), count.to_le_bytes()].concat();
-    let known = octets[offset..first_end].get(8..).unwrap_or_default();
+    let record_octets = octets[offset..first_end].get(8..).unwrap_or_default();
     is_split
-        && known.iter().zip(&expected).all(|(found, expected)| found == expected)
+        && record_octets.iter().zip(&expected).all(|(found, expected)| found == expected)
         && is_zero(&octets[first_end..second_end])
 }
 

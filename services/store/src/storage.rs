@@ -35,7 +35,7 @@ pub struct Storage {
     policy: LogPolicy,
 }
 
-/// The treatment of a redo log that cannot be trusted.
+/// The treatment of a redo log whose records are damaged or missing.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum LogPolicy {
     /// It is an error.
@@ -45,12 +45,12 @@ pub enum LogPolicy {
     DropDamaged,
 }
 
-/// The tables of a service.
+/// The tables that a service keeps in its database, and the functions that create and convert them.
 #[derive(Debug)]
 pub struct Layout {
     /// The service that the tables belong to.
     pub service: Service,
-    /// The version of its tables.
+    /// The version of these tables that the program writes. It reads no others.
     pub version: u32,
     /// Creates the tables of a new store, in the transaction that writes its header.
     pub create: fn(&WriteTransaction) -> Result<(), redb::Error>,
@@ -120,21 +120,21 @@ impl Storage {
         Self { path, open: Arc::new(open), open_log: Arc::new(open_log), policy: LogPolicy::Refuse }
     }
 
-    /// With a redo log in other storage than a file. For tests of failures.
+    /// Keeps the redo log in other storage than a file. For tests of failures.
     #[must_use]
     pub fn with_log<B: StorageBackend>(mut self, log: impl Fn() -> B + Send + Sync + 'static) -> Self {
         self.open_log = Arc::new(move || Ok(Box::new(log())));
         self
     }
 
-    /// With another treatment of a redo log that cannot be trusted.
+    /// Sets the treatment of a redo log that cannot be trusted; by default it is an error.
     #[must_use]
     pub fn with_policy(mut self, policy: LogPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// The treatment of a redo log that cannot be trusted.
+    /// The treatment of a damaged redo log ([`with_policy`](Self::with_policy)).
     #[must_use]
     pub fn policy(&self) -> LogPolicy {
         self.policy

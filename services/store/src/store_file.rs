@@ -44,7 +44,7 @@ impl StoreFile {
         Ok(file)
     }
 
-    /// The database file or memory below it.
+    /// The database file, or the memory in its place, that was opened.
     #[must_use]
     pub fn storage(&self) -> &Storage {
         &self.storage
@@ -61,7 +61,7 @@ impl StoreFile {
         self.with(|database| Ok(work(&database.begin_read()?)?))
     }
 
-    /// Makes a change, durably.
+    /// Runs a function in a write transaction, and commits it durably.
     ///
     /// # Errors
     /// A store that cannot be opened or written.

@@ -17,18 +17,18 @@ pub use crate::dynamic_cache::DynamicCache;
 use crate::offer::PropertyValues;
 use crate::wait;
 
-/// The name in `limits_applied` of the bound of a query's evaluations, [`DynamicOptions::limit`].
+/// The name in `limits_applied` for [`DynamicOptions::limit`], which bounds the evaluations of a query.
 pub const DYNAMIC_EVALUATIONS: &str = "spandrel_dynamic_evaluations";
 
 /// The policy of a query for the greatest age of the values of dynamic properties, in milliseconds (`unsigned long`).
 pub const DYNAMIC_AGE: &str = "spandrel_dynamic_age";
 
-/// The bounds of evaluations.
+/// The bounds on calls of exporters' evaluators for dynamic properties.
 #[derive(Clone, Copy, Debug)]
 pub struct DynamicOptions {
-    /// The time limit of each evaluation (default 1 second).
+    /// The time limit of the call on an evaluator (default 1 second).
     pub time_limit: Duration,
-    /// The evaluations at the same time (default 64).
+    /// The most evaluators that a query calls at the same time (default 64).
     pub parallel: usize,
     /// The evaluations of a query (default 1,000). Dynamic properties beyond it do not exist.
     pub limit: usize,
@@ -66,18 +66,18 @@ impl PropertyValues for DynamicValues {
     }
 }
 
-/// A property to evaluate.
+/// A dynamic property of one offer, whose value an evaluator of the exporter returns.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
     /// The number of the offer in the query.
     pub offer: u64,
-    /// The name of the property.
+    /// The property's name in the offer.
     pub name: String,
     /// The evaluator with its arguments, and the type of the value.
     pub property: DynamicProp,
 }
 
-/// The evaluated properties of one query.
+/// The values of dynamic properties that one query has evaluated, or uses again from earlier queries.
 #[derive(Debug)]
 pub struct DynamicValues {
     options: DynamicOptions,
@@ -99,7 +99,7 @@ struct State {
 }
 
 impl DynamicValues {
-    /// No values yet, for a query with this end of its time.
+    /// A cache without values, for a query that ends at `deadline`.
     #[must_use]
     pub fn new(options: DynamicOptions, deadline: Instant) -> Self {
         Self { options, deadline, cache: None, state: Mutex::default() }

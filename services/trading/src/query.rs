@@ -23,7 +23,8 @@ const FEW_TYPES: usize = 16;
 /// The offers between two looks at the clock.
 const TIME_CHECKS: u64 = 64;
 
-/// The name in `limits_applied` of the bound of a query's time, [`TradingOptions::query_time`](crate::TradingOptions).
+/// The name in `limits_applied` for [`TradingOptions::query_time`](crate::TradingOptions), which bounds the
+/// time of a query.
 pub const QUERY_TIME: &str = "spandrel_query_time";
 
 /// The policy of the offers that a query examines at most.

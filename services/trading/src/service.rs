@@ -27,8 +27,8 @@ use crate::trader::{Components, Trader};
 /// The name of the store's file in its folder.
 pub const STORE_FILE: &str = "trading.redb";
 
-/// The name of the adapter of the trader's interfaces, below the root adapter; for policies. That of their iterators is
-/// below it.
+/// The name of the adapter of the trader's interfaces, below the root adapter, by which policies refer to it.
+/// The adapter of their iterators is below it.
 pub const ADAPTER: &str = "Trading";
 
 /// The key of `Lookup`, and the standard's name of the initial reference to it.
@@ -41,14 +41,14 @@ const PROXY_KEY: &str = "TradingProxy";
 const ADMIN_KEY: &str = "TradingAdmin";
 const TYPES_KEY: &str = "TradingServiceTypes";
 
-/// The settings of a trading service.
+/// The data folder, the limits and the federation of a [`TradingService`].
 #[derive(Clone, Debug)]
 pub struct TradingOptions {
     /// The folder of the store, which must exist. Without one, types and offers are in memory and end with the service.
     pub data: Option<PathBuf>,
-    /// The most that the service holds.
+    /// The bounds on offers, service types and their sizes.
     pub limits: Limits,
-    /// The number of iterators, and their expiry.
+    /// The bounds on iterators that clients have not destroyed.
     pub iterators: IteratorOptions,
     /// The time of a query (default 2 seconds). A query that ends by it has the offers found until then, and
     /// [`QUERY_TIME`](crate::QUERY_TIME) in `limits_applied`.
@@ -58,9 +58,9 @@ pub struct TradingOptions {
     pub checks_interfaces: bool,
     /// The withdrawal of offers whose object is gone (default none).
     pub purge: Option<PurgeOptions>,
-    /// The bounds of links.
+    /// The bounds on links to other traders.
     pub links: LinkOptions,
-    /// The bounds of the evaluation of dynamic properties.
+    /// The bounds on calls of evaluators.
     pub dynamic: DynamicOptions,
     /// The storage of the state, instead of the file in `data`. For tests of failures.
     pub storage: Option<Storage>,
@@ -90,17 +90,17 @@ impl TradingOptions {
     }
 }
 
-/// The reason why a trading service cannot be started.
+/// A failure to start or stop a [`TradingService`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TradingError {
-    /// The store cannot be opened.
+    /// The database of types and offers is damaged, belongs to another service, or cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The adapter could not be created, or the ORB could not listen.
     #[error("cannot serve the trader")]
     Adapter(#[from] PoaError),
-    /// The ORB raised an exception instead, as for `Adapter`.
+    /// A system exception of the ORB while it created the adapter or began to listen.
     #[error("cannot serve the trader")]
     System(#[from] SystemException),
 }
@@ -212,19 +212,19 @@ impl TradingService {
         Ok(Self { trader, adapter, orb: orb.clone(), lookup, purger, administration })
     }
 
-    /// The reference to `Lookup`, as clients resolve it.
+    /// The trader's `Lookup` interface, with the key that clients resolve.
     #[must_use]
     pub fn lookup(&self) -> &ObjectRef {
         &self.lookup
     }
 
-    /// The number of offers.
+    /// The number of offers that can be found.
     #[must_use]
     pub fn offers(&self) -> usize {
         self.trader.shared.read(|state| state.offers.len())
     }
 
-    /// The number of service types.
+    /// The number of service types that the repository holds.
     #[must_use]
     pub fn types(&self) -> usize {
         self.trader.shared.read(|state| state.types.len())

@@ -54,14 +54,14 @@ pub(crate) fn form() -> OctetForm<'static> {
     OctetForm::bare(ByteOrder::Little).code_sets(CharSet::Utf8, WcharSet::Utf16)
 }
 
-/// The reason why a store cannot be opened.
+/// A failure to open the database of types, offers and links.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The file cannot be opened, is damaged, or is that of another service.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The file cannot be read.
+    /// A record of the database cannot be read.
     #[error(transparent)]
     File(#[from] StoreFileError),
 }

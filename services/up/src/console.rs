@@ -28,13 +28,13 @@ pub struct ConsoleArgs {
 }
 
 impl ConsoleArgs {
-    /// Whether there is a console.
+    /// Whether `--console` was given.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.console.is_some()
     }
 
-    /// Starts the console if there is one.
+    /// Starts the web console if `--console` was given.
     ///
     /// # Errors
     /// An address that cannot be listened at; tokens that cannot be read.

@@ -42,7 +42,7 @@ impl ServicesArgs {
     }
 }
 
-/// The three services while they run.
+/// The naming service, the interface repository and the activator, running on one ORB.
 #[derive(Debug)]
 pub struct Services {
     naming: NamingService,

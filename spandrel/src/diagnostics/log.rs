@@ -34,16 +34,13 @@ use spandrel_error::{escape, escape_lines};
 use tracing_subscriber::{
     field::MakeExt as _,
     filter::Targets,
-    fmt::{
-        MakeWriter,
-        format::{self, Writer},
-    },
+    fmt::format::{self, Writer},
     prelude::*,
 };
 
 /// The environment variable with the filter.
 pub const VARIABLE: &str = "SPANDREL_LOG";
-/// The environment variable with the format.
+/// The environment variable with the format: `human` or `json`.
 pub const FORMAT_VARIABLE: &str = "SPANDREL_LOG_FORMAT";
 
 /// The most characters of a field in the format `human`.
@@ -99,11 +96,11 @@ fn start(default: &str, tail: Option<&LogTail>) -> Result<(), LogError> {
     };
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     let is_coloured = io::stderr().is_terminal() && nonempty("NO_COLOR").is_none();
-    let kept = tail.map(|tail| -> Result<_, LogError> {
-        let layer = tracing_subscriber::fmt::layer().json().with_writer(tail.clone());
+    let tail = tail.cloned().map(|tail| -> Result<_, LogError> {
+        let layer = tracing_subscriber::fmt::layer().json().with_writer(move || tail.clone());
         Ok(layer.with_filter(filter("info")?))
     });
-    let log = tracing_subscriber::registry().with(kept.transpose()?);
+    let log = tracing_subscriber::registry().with(tail.transpose()?);
     let filter = filter(default)?;
     match nonempty(FORMAT_VARIABLE).as_deref() {
         None | Some("human") => {
@@ -197,13 +194,5 @@ impl io::Write for LogTail {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl MakeWriter<'_> for LogTail {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
     }
 }

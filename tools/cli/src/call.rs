@@ -75,8 +75,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let done = self.call();
-        if let (true, Err(error)) = (self.client.json, &done) {
+        let outcome = self.call();
+        if let (true, Err(error)) = (self.client.json, &outcome) {
             let failure = match error.downcast_ref::<OperationException>() {
                 Some(raised) => raised.0.to_json(),
                 None => json::failure(error),
@@ -86,17 +86,18 @@ impl Args {
                 common::print(&format!("{failure}\n"))?;
             }
         }
-        done
+        outcome
     }
 
     fn call(&self) -> anyhow::Result<()> {
         let orb = self.new_orb()?;
         let object = naming::object(&orb, &reference_text(&self.reference)?)?;
         let ior = object.ior().clone();
-        let found = self.interface.find(&orb, &object).map_err(|error| self.client.explained(error, &ior))?;
-        let interface = &found.interface;
+        let description = self.interface.find(&orb, &object).map_err(|error| self.client.explained(error, &ior))?;
+        let interface = &description.interface;
         if let Some(calls) = self.series.calls()? {
-            let calls = calls.iter().map(|call| call.prepare(&orb, &found)).collect::<anyhow::Result<Vec<_>>>()?;
+            let calls =
+                calls.iter().map(|call| call.prepare(&orb, &description)).collect::<anyhow::Result<Vec<_>>>()?;
             let object = DynamicObject::new(object, interface.clone());
             return self.series.run(&object, &calls, self.client.json);
         }
@@ -104,7 +105,8 @@ impl Args {
             return common::print(&if self.client.json { listing::json(interface) } else { listing::text(interface) });
         };
         let operation = interface::operation(interface, name, self.arguments.len())?;
-        let arguments = with_context(&orb, &found, |context| operation.read_argument_list(&self.arguments, context))?;
+        let arguments =
+            with_context(&orb, &description, |context| operation.read_argument_list(&self.arguments, context))?;
         if let Some(rate) = self.load.rate() {
             let objects = self.objects(object, interface)?;
             let call = |object: &DynamicObject| object.call(&operation.name, &arguments).map(drop);

@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn a_similar_name_is_suggested() {
-        let known = ["deposit", "withdraw", "owner"];
-        let suggested = |name: &str| did_you_mean(name, known.into_iter());
+        let operations = ["deposit", "withdraw", "owner"];
+        let suggested = |name: &str| did_you_mean(name, operations.into_iter());
         assert_eq!(suggested("desposit"), ": did you mean `deposit`?");
         assert_eq!(suggested("Owner"), ": did you mean `owner`?");
         assert_eq!(suggested("balance"), "");

@@ -36,8 +36,9 @@ impl Args {
     fn describe(&self) -> anyhow::Result<()> {
         let orb = self.client.orb()?;
         let object = naming::object(&orb, &reference_text(&self.reference)?)?;
-        let found = self.interface.find(&orb, &object).map_err(|error| self.client.explained(error, object.ior()))?;
-        let mut interface = found.interface;
+        let description =
+            self.interface.find(&orb, &object).map_err(|error| self.client.explained(error, object.ior()))?;
+        let mut interface = description.interface;
         if self.interface.is_of_repository() {
             // Other repositories than ours keep no comments.
             let repository = repository::repository_of(&orb, &object);

@@ -206,20 +206,20 @@ impl Args {
     }
 
     fn servants_settings(&self) -> Result<scalability::Settings, LabError> {
-        let given = &self.servants;
+        let servant_args = &self.servants;
         Ok(scalability::Settings {
-            servants: given.servants.clone(),
+            servants: servant_args.servants.clone(),
             placements: self.placements(),
-            algorithms: or_all(&given.algorithm, &Algorithm::ALL),
-            calls: or_all(&given.call, &[CallKind::OneWay, CallKind::TwoWay]),
+            algorithms: or_all(&servant_args.algorithm, &Algorithm::ALL),
+            calls: or_all(&servant_args.call, &[CallKind::OneWay, CallKind::TwoWay]),
             cases: self.cases().into_iter().map(Into::into).collect(),
-            styles: or_all(&given.style, &Style::ALL),
+            styles: or_all(&servant_args.style, &Style::ALL),
             contenders: self.contenders(scalability::Contender::ALL.to_vec())?,
             calls_per_round: self.calls.unwrap_or(if self.quick { 2_000 } else { 10_000 }),
-            most_calls: given.most_calls.unwrap_or(if self.quick { 2_000 } else { 100_000 }),
+            most_calls: servant_args.most_calls.unwrap_or(if self.quick { 2_000 } else { 100_000 }),
             rounds: self.rounds.unwrap_or(if self.quick { 2 } else { 7 }),
             omniorb: self.omniorb.clone(),
-            jacorb: given.jacorb.clone(),
+            jacorb: servant_args.jacorb.clone(),
             limit_seconds: self.timeout,
             budget_seconds: None,
         })

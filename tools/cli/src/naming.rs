@@ -148,14 +148,14 @@ pub(crate) fn each_binding(
     let (mut bindings, iterator) = bounded(context, deadline)?.list(CHUNK)?;
     let mut goes_on = iterator.is_some();
     let ended = loop {
-        let mut done = Ok(true);
+        let mut outcome = Ok(true);
         for binding in bindings {
-            done = act(binding);
-            if !matches!(done, Ok(true)) {
+            outcome = act(binding);
+            if !matches!(outcome, Ok(true)) {
                 break;
             }
         }
-        match (&iterator, &done) {
+        match (&iterator, &outcome) {
             (Some(iterator), Ok(true)) if goes_on => {
                 let object = match bound(iterator.as_object(), deadline) {
                     Ok(object) => object,
@@ -163,7 +163,7 @@ pub(crate) fn each_binding(
                 };
                 (goes_on, bindings) = BindingIterator::unchecked_narrow(&object).next_n(CHUNK)?;
             }
-            _ => break done,
+            _ => break outcome,
         }
     };
     if let Some(iterator) = &iterator {

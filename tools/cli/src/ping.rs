@@ -45,11 +45,11 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let done = self.ping();
-        if let (true, Err(error)) = (self.json, &done) {
+        let outcome = self.ping();
+        if let (true, Err(error)) = (self.json, &outcome) {
             common::print(&format!("{}\n", failure(error)))?;
         }
-        done
+        outcome
     }
 
     fn ping(&self) -> anyhow::Result<()> {

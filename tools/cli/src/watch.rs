@@ -59,8 +59,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let done = if self.operation.is_some() { self.watch_result() } else { self.watch_bindings() };
-        self.client.reported(done)
+        let outcome = if self.operation.is_some() { self.watch_result() } else { self.watch_bindings() };
+        self.client.reported(outcome)
     }
 
     /// Calls a function at each interval until the time or the number of changes is over. It returns the number of changes.
@@ -81,10 +81,12 @@ impl Args {
         let Some(name) = &self.operation else { bail!("an operation is expected") };
         let orb = self.client.orb()?;
         let object = naming::object(&orb, &reference_text(&self.reference)?)?;
-        let found = self.interface.find(&orb, &object).map_err(|error| self.client.explained(error, object.ior()))?;
-        let operation = interface::operation(&found.interface, name, self.arguments.len())?;
-        let arguments = with_context(&orb, &found, |context| operation.read_argument_list(&self.arguments, context))?;
-        let object = DynamicObject::new(object, found.interface.clone());
+        let description =
+            self.interface.find(&orb, &object).map_err(|error| self.client.explained(error, object.ior()))?;
+        let operation = interface::operation(&description.interface, name, self.arguments.len())?;
+        let arguments =
+            with_context(&orb, &description, |context| operation.read_argument_list(&self.arguments, context))?;
+        let object = DynamicObject::new(object, description.interface.clone());
         let mut last = None;
         self.repeat(|| {
             let outcome = object.call(&operation.name, &arguments).map_err(explain)?;

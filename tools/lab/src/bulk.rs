@@ -25,9 +25,9 @@ pub enum Direction {
 /// The file at this side and the limits of its transfer.
 #[derive(Clone, Debug)]
 pub struct FileTransfer {
-    /// The direction, which has to be that of the offer.
+    /// Whether the file is received or sent. The offer has to be for the same.
     pub direction: Direction,
-    /// The file. A new one has its name once it is whole, and replaces one of that name.
+    /// The file. A received one gets its name once it is whole, and replaces a file of that name.
     pub file: PathBuf,
     /// The time of the transfer with all its connections; without one it has no end.
     pub time_limit: Option<Duration>,

@@ -10,7 +10,7 @@ use crate::workload::PingPong;
 /// The times of many calls, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallTimes {
-    /// The number of timed calls.
+    /// The number of calls that the other values are of.
     pub calls: u64,
     /// From the first call to the last answer, in seconds.
     pub seconds: f64,

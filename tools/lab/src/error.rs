@@ -86,7 +86,7 @@ pub enum LabError {
         /// Octets counted by the receiver.
         received: u64,
     },
-    /// The settings contradict themselves.
+    /// The settings contradict each other, or one is out of range.
     #[error("{0}")]
     Settings(String),
 }

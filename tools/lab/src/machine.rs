@@ -47,7 +47,8 @@ impl Machine {
         }
     }
 
-    /// A warning, if the machine was busy.
+    /// A warning if the load before the experiment was above half of the cores: its times cannot be trusted
+    /// then.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let load = self.load.filter(|load| *load > self.cores as f64 / 2.0)?;
@@ -91,7 +92,7 @@ pub struct Look {
     pub resident: u64,
     /// File descriptors that the process has open.
     pub descriptors: u64,
-    /// Threads of the process.
+    /// Threads that the process has.
     pub threads: u64,
     /// Active objects of the server.
     pub objects: u64,

@@ -26,7 +26,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Creates the folder.
+    /// Creates the folder with its parents, if it does not exist.
     ///
     /// # Errors
     /// If it cannot be created.
@@ -46,7 +46,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Writes a value as formatted JSON.
+    /// Writes a value as indented JSON with a line end.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// The display of progress.
+/// The progress bar or the lines about finished steps, on standard error.
 #[derive(Debug)]
 pub struct Progress {
     form: Form,

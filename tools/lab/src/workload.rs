@@ -34,7 +34,7 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// All of them, in the papers' order.
+    /// All types, in the papers' order.
     pub const ALL: [Self; 6] = [Self::Short, Self::Char, Self::Long, Self::Octet, Self::Double, Self::Struct];
 
     /// Octets of user data in one element.

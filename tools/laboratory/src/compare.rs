@@ -11,7 +11,7 @@ pub const LEAST_DIFFERENCE: f64 = 0.03;
 /// The chance that any of the verdicts is wrong where nothing differs.
 const TAIL: f64 = 0.05;
 
-/// The judgement of a difference.
+/// The judgement of a difference between two folders, by its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The first folder's value is better.
@@ -40,11 +40,11 @@ impl Verdict {
 /// Two series of the same point and name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedSeries {
-    /// The name of the point.
+    /// The point that both folders have measured.
     pub point: String,
-    /// The name of the series.
+    /// The contender and the quantity that both folders have measured.
     pub series: String,
-    /// The unit of both.
+    /// The unit in which both series are.
     pub unit: Unit,
     /// The means of the first and of the second folder.
     pub means: (f64, f64),
@@ -56,7 +56,7 @@ pub struct ComparedSeries {
     pub verdict: Verdict,
 }
 
-/// The comparison of two folders.
+/// The series of two folders, side by side.
 #[derive(Clone, Debug)]
 pub struct FolderComparison {
     /// The series that both have.

@@ -25,7 +25,7 @@ const UNFINISHED: &str = ".unfinished";
 /// The end of the name of a file that tells why a point failed.
 const FAILED: &str = ".failed";
 
-/// The size of a run.
+/// The choice between the papers' parameters and a few short runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -35,7 +35,7 @@ pub enum Form {
     Short,
 }
 
-/// The results of one point.
+/// The measurement of one point, as its file has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PointResult {
@@ -43,7 +43,7 @@ pub struct PointResult {
     format: String,
     /// The point that was measured, with its parameters.
     pub point: Point,
-    /// The size of the run.
+    /// The choice between the papers' parameters and a few short runs.
     pub form: Form,
     /// The machine and program of the measurement.
     pub machine: Machine,
@@ -51,7 +51,7 @@ pub struct PointResult {
     pub ended: u64,
     /// The duration of the measurement in seconds.
     pub seconds: f64,
-    /// How a bound of time cut the measurement; absent if it is complete.
+    /// The way in which a bound of time has cut the measurement; absent if it is complete.
     pub cut: Option<String>,
     /// Contenders that were not measured, each with the reason.
     pub absent: Vec<(String, String)>,
@@ -103,7 +103,7 @@ impl std::fmt::Display for FolderError {
 
 impl std::error::Error for FolderError {}
 
-/// A folder of results.
+/// The results and failures that lie in a folder, by the points of the inventory.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -168,7 +168,7 @@ impl Folder {
         }
     }
 
-    /// The results of a point, if it was measured.
+    /// The results of a point; `None` if it was not measured, or failed.
     #[must_use]
     pub fn result(&self, point: &Point) -> Option<&PointResult> {
         self.results.get(&point.to_string())
@@ -185,7 +185,7 @@ impl Folder {
         &self.path
     }
 
-    /// Why the last attempt to measure a point failed, if it did.
+    /// The reason why the last attempt to measure a point failed, if it did.
     #[must_use]
     pub fn failure(&self, point: &Point) -> Option<&str> {
         self.failures.get(&point.to_string()).map(|failure| failure.reason.as_str())

@@ -23,7 +23,7 @@ const TEXTS: [&str; 6] = [
     include_str!("../inventory/mechanisms.toml"),
 ];
 
-/// All figures and tables of the papers.
+/// The figures and tables of the papers, with the experiments that repeat them.
 #[derive(Clone, Debug)]
 pub struct Inventory {
     rows: Vec<Row>,
@@ -36,7 +36,7 @@ struct Paper {
     row: Vec<Row>,
 }
 
-/// A figure or table.
+/// A figure or table of a paper, with the experiment that repeats it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Row {
@@ -45,14 +45,14 @@ pub struct Row {
     pub name: String,
     /// The section in which the paper prints it.
     pub section: String,
-    /// Its content in words of this project.
+    /// What the figure or table shows, in words of this project.
     pub title: String,
     /// Whether it can be repeated here.
     pub state: State,
-    /// Why it does not run; absent if it does.
+    /// The reason why it does not run; absent if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// In which respect the run differs from the paper.
+    /// The respect in which the run differs from the paper.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The experiment and its parameters.
@@ -62,7 +62,7 @@ pub struct Row {
     /// beginning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<String>,
-    /// Ratios that the paper reports.
+    /// The ratios that the paper reports, for the comparison in the report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paper: Vec<PaperRatio>,
 }
@@ -109,7 +109,7 @@ impl fmt::Display for State {
 pub struct PaperRatio {
     /// The two figures in words.
     pub title: String,
-    /// The ratio in the paper.
+    /// The value that the paper states, or that its figures give.
     pub ratio: f64,
     /// The series of the first figure: its best value among the points of the row.
     pub numerator: String,
@@ -332,7 +332,7 @@ impl Row {
         (seconds / 60.0).ceil() as u32
     }
 
-    /// The command that measures it.
+    /// The command that measures it; none for a row that does not run.
     #[must_use]
     pub fn command(&self) -> Option<String> {
         (self.state == State::Runs).then(|| format!("spandrel lab run {}", self.name))

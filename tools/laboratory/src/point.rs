@@ -113,7 +113,7 @@ pub enum Point {
     },
 }
 
-/// The network between two processes.
+/// The device and its speed between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Link {
@@ -126,7 +126,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// The name that points use.
+    /// The word for it in the names of points.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -190,7 +190,7 @@ impl fmt::Display for Point {
 }
 
 impl Point {
-    /// The name of its file of results.
+    /// The name of its file of results: its own, with `.` in place of `/`.
     #[must_use]
     pub fn file_name(&self) -> String {
         format!("{}.json", self.to_string().replace('/', "."))

@@ -13,7 +13,7 @@ use crate::inventory::Row;
 use crate::measure;
 use crate::point::Point;
 
-/// The bounds of a run.
+/// The size of the measurements, and the time that they may take.
 #[derive(Clone, Copy, Debug)]
 pub struct RunSettings {
     /// The size of the measurements.

@@ -71,7 +71,7 @@ impl Unit {
         }
     }
 
-    /// Whether more of it is better.
+    /// Whether a greater value is better, as for rates.
     #[must_use]
     pub fn is_rate(self) -> bool {
         matches!(self, Self::MbitPerSecond | Self::MibPerSecond)

@@ -18,7 +18,7 @@ pub struct Line {
     pub points: Vec<(f64, Summary)>,
 }
 
-/// The scale of a vertical axis.
+/// The steps and the begin of a vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// From 0, with equal steps.
@@ -40,7 +40,7 @@ pub struct Picture {
     pub x_labels: Vec<String>,
     /// The quantity and unit of the vertical axis.
     pub y_title: String,
-    /// The scale of the vertical axis.
+    /// The steps and the begin of the vertical axis.
     pub scale: Scale,
     /// The lines, in the order of the legend.
     pub lines: Vec<Line>,

@@ -17,7 +17,7 @@ pub struct Summary {
     pub low: f64,
     /// The highest of the values.
     pub high: f64,
-    /// The number of values.
+    /// The repetitions that were summarised.
     pub count: usize,
 }
 
@@ -63,7 +63,7 @@ pub fn percentile(values: &[f64], percent: usize) -> Option<f64> {
 /// The mean of a sample, and its standard deviation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
-    /// The number of values.
+    /// The size of the sample.
     pub count: usize,
     /// The arithmetic mean of the values.
     pub mean: f64,
@@ -93,18 +93,18 @@ impl Moments {
     }
 }
 
-/// The comparison of two means (paper 004, 5.7).
+/// The test of the difference between two means (paper 004, 5.7).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The Z score (equation 5.6): from [`SIGNIFICANT_Z`] on, the means differ at the level of 5 %. Valid from
     /// [`LARGE_SAMPLE`] values on. Noise lowers it, so that the interval below says how much the means may differ.
     pub z: f64,
-    /// The number of values of the lesser sample.
+    /// The size of the lesser sample.
     pub values: usize,
     /// The difference of the first mean from the second, relative to the second.
     pub relative: f64,
-    /// The ends of the confidence interval of the relative difference, by Student's t: few values show their variance less
-    /// precisely than many. It is that of 95 %, unless another one was asked for.
+    /// The ends of the confidence interval of the relative difference, of 95 % unless another one was asked
+    /// for. By Student's t: few values show their variance less precisely than many.
     pub interval: (f64, f64),
     /// The number of rounds whose pairs of values gave the relative difference and its interval; 0 if the means did.
     pub rounds: usize,
@@ -124,9 +124,9 @@ impl Comparison {
         Self::with_tail(first, second, TAIL)
     }
 
-    /// The same with an interval beyond which the share `tail` lies, in place of 5 %. For a number of comparisons that are
-    /// judged together, it is 5 % divided by this number (Bonferroni): then the chance that any interval lacks the true
-    /// difference is 5 % at most.
+    /// As [`between`](Self::between), with an interval that misses the true difference in the share `tail` of
+    /// cases, in place of 5 %. For a number of comparisons that are judged together, `tail` is 5 % divided by
+    /// this number (Bonferroni): then the chance that any interval misses its difference is 5 % at most.
     #[must_use]
     pub fn with_tail(first: &Moments, second: &Moments, tail: f64) -> Option<Self> {
         let (of_first, of_second) = (first.variance_of_mean(), second.variance_of_mean());
@@ -160,10 +160,10 @@ impl Comparison {
         self.interval.0 > 0.0 || self.interval.1 < 0.0
     }
 
-    /// The same with the relative difference and the interval of pairs of values, each measured in the same round under
-    /// the same conditions: the mean of the relative differences of all rounds, and Student's t interval around it. A
-    /// change of the machine between two rounds cancels out. Unchanged with fewer than two pairs whose second value is
-    /// above 0.
+    /// Replaces the relative difference and the interval by those of pairs of values, each measured in the
+    /// same round under the same conditions: the mean of the relative differences of all rounds, and
+    /// Student's t interval around it. A change of the machine between two rounds cancels out. Unchanged with
+    /// fewer than two pairs whose second value is above 0.
     #[must_use]
     pub fn with_pairs(self, pairs: &[(f64, f64)]) -> Self {
         let differences = pairs.iter().filter(|(_, second)| *second > 0.0).map(|(first, second)| first / second - 1.0);

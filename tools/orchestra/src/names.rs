@@ -58,7 +58,7 @@ impl Names {
         self.0.rebind(name, Some(object)).with_context(|| format!("cannot register /{shown} in the naming service"))
     }
 
-    /// Removes a name.
+    /// Unbinds a name in the naming service.
     ///
     /// # Errors
     /// A naming service that cannot be reached, or refuses.
@@ -66,7 +66,7 @@ impl Names {
         self.0.unbind(name).with_context(|| format!("cannot remove /{} from the naming service", name::to_string(name)))
     }
 
-    /// The object with a name.
+    /// The object that the naming service has under a name.
     ///
     /// # Errors
     /// No object has this name; a naming service that cannot be reached.

@@ -55,14 +55,14 @@ pub const MAX_SAMPLES: u32 = 100_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Its name, for reports.
+    /// The name by which reports refer to the plan.
     pub name: String,
     /// The hosts whose WorkTeams apply the loads.
     pub clients: Vec<String>,
     /// Requests of a sample, divided among the clients.
     #[serde(default = "defaults::requests")]
     pub requests: u64,
-    /// Octets of an answer.
+    /// Octets that a server returns to each request.
     #[serde(default = "defaults::octets")]
     pub octets: u32,
     /// Parallel workers of each client.
@@ -75,7 +75,7 @@ pub struct Plan {
     /// and their slices alternate in random order, so that changes of the machine affect all of them alike.
     #[serde(default = "defaults::slices")]
     pub slices: u32,
-    /// The sizes of pools.
+    /// The sizes of pools: servers with `pooled` run once with each.
     #[serde(default = "defaults::pools")]
     pub pools: Vec<u32>,
     /// Seconds for each step of a request.
@@ -104,7 +104,7 @@ pub struct Plan {
     pub loads: Vec<LoadPlan>,
     /// The command to whose servers those of all other commands are compared, by architecture, pool and greeting.
     pub base: Option<String>,
-    /// Further pairs of servers to be compared.
+    /// Pairs of servers to compare beyond those of `base`.
     #[serde(rename = "pair", default)]
     pub pairs: Vec<PairPlan>,
     /// Sentences for the report, such as on servers that are absent.
@@ -115,11 +115,11 @@ pub struct Plan {
     pub versions: BTreeMap<String, String>,
 }
 
-/// Servers of one command.
+/// A command that starts servers, with the configurations in which it is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerPlan {
-    /// The host of the Harness.
+    /// The host whose Harness starts the servers.
     pub host: String,
     /// The command, as the agent's configuration names it.
     pub command: String,
@@ -130,7 +130,7 @@ pub struct ServerPlan {
     /// Whether each runs with each of the pools of the plan.
     #[serde(default)]
     pub pooled: bool,
-    /// With and without the greeting of 5.5.3.
+    /// Whether clients get the greeting of 5.5.3: runs with it, without it, or both.
     #[serde(default = "defaults::greetings")]
     pub greetings: Vec<bool>,
     /// The figure in which they stand; by default that of their architecture.
@@ -139,7 +139,7 @@ pub struct ServerPlan {
     pub address: Option<String>,
 }
 
-/// A load. Absent values are those of the plan.
+/// A load that the plan applies to its servers. Absent values are those of the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadPlan {
@@ -164,7 +164,7 @@ pub struct LoadPlan {
     pub think_time: Option<DistributionPlan>,
 }
 
-/// The arrival of requests.
+/// The rule by which workers make their requests: after an answer, or by a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrivalPlan {
@@ -177,7 +177,7 @@ pub enum ArrivalPlan {
     OpenPoisson,
 }
 
-/// A distribution of sizes or times.
+/// The distribution from which sizes or times are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum DistributionPlan {
@@ -211,7 +211,7 @@ pub enum DistributionPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairPlan {
-    /// The name of the first server.
+    /// The server that is compared to the second.
     pub first: String,
     /// The second, to which the first is compared.
     pub second: String,
@@ -220,15 +220,15 @@ pub struct PairPlan {
 /// One server of a plan, in one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// Its name in results.
+    /// The server and its configuration, as results and reports name them.
     pub name: String,
     /// The figure in which it stands.
     pub picture: String,
-    /// The host of the Harness.
+    /// The host whose Harness starts the server.
     pub host: String,
     /// The address that clients use instead of the one that the server prints.
     pub address: Option<String>,
-    /// The server to start.
+    /// The command and its configuration, as the Harness gets them.
     pub server: Server,
 }
 
@@ -284,8 +284,8 @@ impl Plan {
         }
         for name in self.pairs.iter().flat_map(|pair| [&pair.first, &pair.second]) {
             if !targets.iter().any(|target| target.name == *name) {
-                let known: Vec<&str> = targets.iter().map(|target| &*target.name).collect();
-                bail!("a pair names `{name}`, which is none of its servers: {}", known.join(", "));
+                let target_names: Vec<&str> = targets.iter().map(|target| &*target.name).collect();
+                bail!("a pair names `{name}`, which is none of its servers: {}", target_names.join(", "));
             }
         }
         for (index, pair) in self.pairs.iter().enumerate() {
@@ -345,7 +345,7 @@ impl Plan {
         targets
     }
 
-    /// All pairs to be compared.
+    /// The pairs of the plan, and each server with its counterpart in `base`.
     #[must_use]
     pub fn all_pairs(&self) -> Vec<PairPlan> {
         let targets = self.targets();

@@ -90,9 +90,9 @@ impl Latencies {
 /// The measurement of one server under one load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The name of the server.
+    /// The server and its configuration, as the plan names them.
     pub target: String,
-    /// The name of the load.
+    /// The load, as the plan names it.
     pub load: String,
     /// Its number among those of the server and load.
     pub round: u32,
@@ -122,7 +122,7 @@ pub struct Sample {
     pub involuntary_switches: u64,
     /// Processes after the load.
     pub processes: u32,
-    /// The latencies of all clients.
+    /// The latencies of the answered requests, all clients together.
     pub latency: Latencies,
     /// Live samples during the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -138,7 +138,7 @@ pub struct LiveSample {
     pub cpu: f64,
     /// Octets of its resident memory.
     pub resident: u64,
-    /// The number of its processes.
+    /// The processes of the server at that time.
     pub processes: u32,
     /// The threads of its first process.
     pub threads: usize,
@@ -151,7 +151,7 @@ impl Sample {
         self.cpu.get("group").or_else(|| self.cpu.get("tree")).copied()
     }
 
-    /// The processor time of the whole machine.
+    /// The processor time that the whole machine used during the load.
     #[must_use]
     pub fn machine_cpu(&self) -> Option<Cpu> {
         self.cpu.get("machine").copied()
@@ -161,9 +161,9 @@ impl Sample {
 /// A sample that could not be taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The name of the server.
+    /// The server and its configuration, as the plan names them.
     pub target: String,
-    /// The name of the load.
+    /// The load, as the plan names it.
     pub load: String,
     /// The number of the sample.
     pub round: u32,
@@ -184,7 +184,7 @@ pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
 
-/// All records of a file.
+/// The records of a file, sorted by their kind.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// The plan, as it was last carried out.
@@ -234,9 +234,9 @@ impl Results {
         match record {
             Record::Plan { plan, .. } => {
                 for (tool, version) in &plan.versions {
-                    let known = self.versions.entry(tool.clone()).or_default();
-                    if !known.contains(version) {
-                        known.push(version.clone());
+                    let versions_of_tool = self.versions.entry(tool.clone()).or_default();
+                    if !versions_of_tool.contains(version) {
+                        versions_of_tool.push(version.clone());
                     }
                 }
                 self.plan = Some(*plan);
@@ -266,7 +266,7 @@ fn malformed(number: usize, error: &serde_json::Error) -> anyhow::Error {
     anyhow!("line {number} is no record (column {column}: {reason}); if it is removed, its sample is taken again")
 }
 
-/// A file of results that is being written.
+/// A file of results to which records are appended while a plan is carried out.
 #[derive(Debug)]
 pub struct ResultsFile {
     path: PathBuf,

@@ -85,10 +85,10 @@ choice! {
     LockFree = "lock-free"
 }
 
-/// The parameters of a run.
+/// The architecture, locks and queues of a stack, and the data that it receives.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The process architecture of the run.
+    /// The parts of the stack that have threads of their own.
     pub architecture: Architecture,
     /// TCP or UDP, for all connections.
     pub protocol: Protocol,
@@ -108,9 +108,9 @@ pub struct Settings {
     pub segment: usize,
     /// The window of the receiver in octets.
     pub window: usize,
-    /// The faults of the device.
+    /// The percentages of frames that the device loses, repeats and reorders.
     pub faults: Faults,
-    /// The seed of the faults.
+    /// The seed that repeats the same faults.
     pub seed: u64,
     /// Whether each processing element is pinned to a core, as far as there are enough.
     pub is_pinned: bool,

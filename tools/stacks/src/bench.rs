@@ -9,7 +9,7 @@ use crate::costs::Cost;
 use crate::measurement::{Outcome, StackError};
 use crate::{smoltcp_peer, ttcp};
 
-/// The choice of the runs.
+/// The combinations of parameters that are measured, and the number of rounds.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The parameters that all runs share.
@@ -67,11 +67,11 @@ impl Plan {
 pub struct Row {
     /// The TCP: that of this crate, or `smoltcp`.
     pub stack: &'static str,
-    /// The protocol of the run.
+    /// TCP or UDP, for all connections of the run.
     pub protocol: Protocol,
-    /// The architecture of the run.
+    /// The parts of the stack that have threads of their own.
     pub architecture: Architecture,
-    /// The locking strategy of the run.
+    /// The strategy of all locks in the stack.
     pub locks: Locks,
     /// The queues of the run, if it is task-based.
     pub queues: Queues,
@@ -85,7 +85,7 @@ pub struct Row {
     pub samples: Vec<f64>,
     /// The distribution of the Mbit/s of messages.
     pub mbits: Summary,
-    /// Mbit/s divided by those of one thread in the same round, of the same configuration else.
+    /// Mbit/s divided by those of the same configuration with one thread, in the same round.
     pub speedup: Option<Summary>,
     /// Voluntary context switches of a run.
     pub voluntary: Summary,
@@ -93,7 +93,7 @@ pub struct Row {
     pub involuntary: Summary,
     /// Milliseconds in which the threads waited for locks, all together.
     pub lock_ms: Summary,
-    /// The number of these waits.
+    /// The waits for locks, of all threads together.
     pub lock_waits: Summary,
     /// Milliseconds in which they waited for conditions, all together.
     pub condition_ms: Summary,
@@ -108,9 +108,10 @@ pub struct Row {
 pub struct Results {
     /// The machine that made the measurements.
     pub machine: Machine,
-    /// A row for each configuration.
+    /// The medians and ranges of each combination of parameters.
     pub rows: Vec<Row>,
-    /// The costs of single operations.
+    /// The times of single operations, such as a context switch, in which costs of the architectures can be
+    /// counted.
     pub costs: Vec<Cost>,
 }
 
@@ -183,7 +184,7 @@ pub fn measure(plan: &Plan, mut progress: impl FnMut(usize)) -> Result<Vec<Row>,
     Ok(runs.iter().zip(&outcomes).filter_map(|(run, outcomes)| row(run, outcomes)).collect())
 }
 
-/// The report as text.
+/// Formats the results for a terminal.
 #[must_use]
 pub fn text(results: &Results) -> String {
     let mut text = results.machine.summary() + "\n" + &results.machine.warning().unwrap_or_default() + "\n";
@@ -246,9 +247,9 @@ fn configuration(architecture: Architecture, locks: Locks, queues: Queues) -> St
 /// The figures of an architecture, a window and a number of applications.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct TtcpRow {
-    /// The architecture of both stacks.
+    /// The parts of both stacks that have threads of their own.
     pub architecture: Architecture,
-    /// The locking strategy of both stacks.
+    /// The strategy of all locks in both stacks.
     pub locks: Locks,
     /// The queues of both stacks, if they are task-based.
     pub queues: Queues,

@@ -12,12 +12,12 @@ const ROUNDS: usize = 9;
 const LOCKS: u32 = 200_000;
 const SIGNALS: u32 = 20_000;
 
-/// The cost of a single operation on this machine.
+/// The measured time of one operation, beside that in the paper.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Cost {
     /// The name of the operation in reports.
     pub operation: &'static str,
-    /// Microseconds of one of them: the median, the least and the greatest of the repetitions.
+    /// Microseconds of one operation: the median, the least and the greatest of the repetitions.
     pub micros: spandrel_measure::stats::Summary,
     /// Microseconds in the paper, if it has the operation.
     pub paper: Option<f64>,

@@ -17,13 +17,14 @@ use crate::xdr::{self, Content};
 
 pub use connections::{PreparedConnections, PreparedSettings, SenderCounts};
 
-/// The address of the peer that sends.
+/// The address of the sending peer, which the device plays.
 pub const SENDER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// The address of the stack that receives.
+/// The address of the receiving stack.
 pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 /// The port to which the messages of the experiments go.
 pub const PORT: u16 = 5010;
-/// The port from which they come; further connections come from the following ones.
+/// The port from which the messages of the first connection come; further connections have the following
+/// ports.
 pub const FIRST_SENDER_PORT: u16 = 40_000;
 
 /// The time for which a receiver waits for a frame before it looks at timers.

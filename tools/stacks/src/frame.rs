@@ -8,7 +8,7 @@ const IPV4: [u8; 2] = [0x08, 0x00];
 const DESTINATION: [u8; 6] = [0x02, 0, 0, 0, 0x77, 0x02];
 const SOURCE: [u8; 6] = [0x02, 0, 0, 0, 0x77, 0x01];
 
-/// The header of an IPv4 frame.
+/// The first 14 octets of a frame that carries IPv4.
 #[must_use]
 pub fn header() -> [u8; HEADER] {
     let mut header = [0; HEADER];

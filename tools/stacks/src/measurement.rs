@@ -51,7 +51,7 @@ pub struct Outcome {
     pub waits: Waits,
     /// The counts of the receiving connections.
     pub connections: Vec<Statistics>,
-    /// The counts of their senders.
+    /// The events that the senders counted, one connection each.
     pub senders: Vec<SenderCounts>,
 }
 

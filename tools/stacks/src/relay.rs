@@ -26,20 +26,20 @@ const END: Token = Token(2);
 /// The greatest number of frames in the relay. Further ones are lost, as in the queue of an interface.
 const CAPACITY: usize = 10_000;
 
-/// The properties of a link, the same in both directions.
+/// The delay and the faults of a link, the same in both directions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// Losses, duplicates and late frames.
     pub faults: Faults,
-    /// The delay of each frame.
+    /// The time that each frame spends on the link.
     pub delay: Duration,
     /// The additional delay of late frames.
     pub lateness: Duration,
-    /// The seed of the faults.
+    /// The seed that repeats the same faults.
     pub seed: u64,
 }
 
-/// The number of frames, of both directions together.
+/// Counts of frames, of both directions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Frames that came from a device.

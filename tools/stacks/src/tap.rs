@@ -19,15 +19,15 @@ use crate::ip::{self, Ipv4Header};
 use crate::tcp::{Config, Segment, State, Statistics, Tcb, TcpHeader};
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// The link addresses of the kernel, which is given to the device, and of this stack.
+/// The link address of the kernel's side, which the device is given.
 pub const KERNEL_LINK: &str = "02:00:00:00:77:01";
 /// The link address of this stack; see [`KERNEL_LINK`].
 pub const OWN_LINK: &str = "02:00:00:00:77:02";
 
-/// The outcome of an exchange.
+/// The octets, the time and the counts of an exchange with the kernel's TCP.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
-    /// The octets in each direction.
+    /// The octets of data that went in each direction.
     pub octets: usize,
     /// The time from the first segment to the end.
     pub elapsed: Duration,

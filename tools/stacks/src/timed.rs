@@ -40,7 +40,7 @@ impl Waits {
         }
     }
 
-    /// The waits since an earlier time.
+    /// The waits between two times at which they were read.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {

@@ -19,7 +19,7 @@ use crate::timed::{Timed, Waits};
 use crate::transport::{PersistentTcpWriter, Tcp, TcpReader, TcpWriter};
 use crate::xdr::Content;
 
-/// The parameters of a transfer.
+/// The stacks and the data of a transfer between them.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The process architecture of both stacks. In the task-based one, a thread of the sending stack takes messages of

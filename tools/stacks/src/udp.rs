@@ -5,7 +5,7 @@ use spandrel_message::MessageBlock;
 use crate::WireError;
 use crate::ip::{self, Ipv4Header};
 
-/// The octets of a header.
+/// The octets of a header, before the data of a datagram.
 pub const HEADER: usize = 8;
 
 /// The ports of a datagram.

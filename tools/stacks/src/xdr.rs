@@ -12,17 +12,17 @@ const ELEMENT: usize = 12;
 const COUNT: usize = 4;
 
 xdr_struct! {
-    /// An element of a message.
+    /// The struct that messages are sequences of.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Element {
-        /// An integer of the message's element.
+        /// The integer member.
         pub number: i32,
-        /// A floating-point number of the message's element.
+        /// The floating-point member.
         pub real: f64,
     }
 }
 
-/// Encodes a message.
+/// Encodes elements as an XDR array of variable length.
 ///
 /// # Panics
 /// More than 2^32 - 1 elements.
@@ -67,7 +67,7 @@ impl Content {
         Element { number, real: f64::from(number) * 0.5 }
     }
 
-    /// The message of that number.
+    /// The elements of the message with this number.
     #[must_use]
     pub fn message(&self, number: usize) -> Vec<Element> {
         (0..self.elements).map(|index| self.element(number, index)).collect()

@@ -21,7 +21,7 @@ pub struct Rows {
     pub connections: Vec<ConnectionRow>,
 }
 
-/// A row of the table of services.
+/// The state of one service of `spandrel serve`.
 #[derive(Clone, Debug)]
 pub struct ServiceRow {
     /// The name in the service's process.
@@ -34,34 +34,35 @@ pub struct ServiceRow {
     pub connections: Option<u64>,
 }
 
-/// A task of a module.
+/// The figures of one task of a stream's module.
 #[derive(Clone, Debug)]
 pub struct TaskRow {
-    /// The name of the stream.
+    /// The stream to which the module belongs.
     pub stream: String,
-    /// The name of the module.
+    /// The module to which the task belongs.
     pub module: String,
     /// The side of the task: `reader` or `writer`.
     pub side: String,
     /// Messages received each second, once two readings exist.
     pub rate: Option<f64>,
-    /// Messages in its queue.
+    /// Messages that wait in its queue.
     pub messages: u64,
     /// The octets of the messages in the queue.
     pub octets: u64,
-    /// The high water mark of the queue.
+    /// The octets from which on the queue is flow controlled.
     pub high: u64,
     /// `stopped`, `full` (flow controlled), or `open`.
     pub flow: &'static str,
-    /// The threads of the task.
+    /// The threads that run the task; none if it runs in the threads of others.
     pub threads: u64,
     /// Waits for the queue's lock each second.
     pub lock_waits: Option<f64>,
-    /// The part of the time for which threads waited for it: 1 is one thread that waits all the time.
+    /// The part of the time for which threads waited for the queue's lock: 1 is one thread that waits all the
+    /// time.
     pub lock_wait: Option<f64>,
 }
 
-/// A row of the table of ORBs.
+/// The counts and the latencies of one ORB.
 #[derive(Clone, Debug)]
 pub struct OrbRow {
     /// Its service; empty if the process shows the numbers of one ORB alone.
@@ -78,7 +79,7 @@ pub struct OrbRow {
     pub running: u64,
     /// The median time of requests in seconds: the bound of its bucket.
     pub median: Option<f64>,
-    /// The 99th percentile of it.
+    /// The 99th percentile of the time of requests, in seconds.
     pub p99: Option<f64>,
     /// Requests and calls each second that ended with a system exception.
     pub failures: Option<f64>,
@@ -86,7 +87,7 @@ pub struct OrbRow {
     pub is_measured: bool,
 }
 
-/// A connection of an ORB.
+/// The figures of one open connection of an ORB.
 #[derive(Clone, Debug)]
 pub struct ConnectionRow {
     /// The service of the ORB.
@@ -101,7 +102,7 @@ pub struct ConnectionRow {
     pub octets: Option<f64>,
 }
 
-/// A channel of events.
+/// The figures of one channel of an event or notification service.
 #[derive(Clone, Debug)]
 pub struct ChannelRow {
     /// The name, or the number in a notification service.

@@ -59,7 +59,7 @@ impl fmt::Display for Source {
 }
 
 impl Source {
-    /// Reads the metrics.
+    /// Asks the process for its metrics, in Prometheus' text format.
     ///
     /// # Errors
     /// Those of the system, and answers that are no metrics.

@@ -13,12 +13,12 @@ use spandrel_error::escape;
 use crate::Rows;
 use crate::tables::{Table, tables};
 
-/// The content of the screen.
+/// The rows on the screen, and the part of them that is visible.
 #[derive(Debug, Default)]
 pub struct View {
     /// The name of the process: where its metrics are read.
     pub source: String,
-    /// The interval in seconds.
+    /// The seconds between two samples.
     pub interval: f64,
     /// The rows of the last sample.
     pub rows: Rows,

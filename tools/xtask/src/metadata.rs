@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::workspace;
 
-/// A package of the workspace.
+/// What cargo says about a package of the workspace.
 #[derive(Debug, Default)]
 pub struct Package {
     /// The name in its manifest.

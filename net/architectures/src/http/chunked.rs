@@ -56,9 +56,9 @@ impl ChunkedBody {
         let mut at = 0;
         while at < octets.len() && self.part != Part::End {
             if let Part::Content(left) = &mut self.part {
-                let taken = (*left).min((octets.len() - at) as u64);
-                *left -= taken;
-                at += usize::try_from(taken).expect("a length of memory");
+                let chunk_part = (*left).min((octets.len() - at) as u64);
+                *left -= chunk_part;
+                at += usize::try_from(chunk_part).expect("a length of memory");
                 if *left == 0 {
                     self.part = Part::ContentEnd;
                 }

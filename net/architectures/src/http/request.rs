@@ -29,7 +29,7 @@ pub struct Request {
     pub range: Option<Range>,
     /// `If-Range`: the range holds for this version only. An entity tag, which we never send, is of no version.
     pub if_range: Option<Date>,
-    /// The length of the body.
+    /// The length of the body, which the server skips to reach the next request.
     pub body: BodyLen,
     /// Whether the client wants to send further requests.
     pub keeps_open: bool,
@@ -37,7 +37,7 @@ pub struct Request {
     pub is_old: bool,
 }
 
-/// The method of a request.
+/// The methods that files have, and the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// `GET`: the file with its headers.

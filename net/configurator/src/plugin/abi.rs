@@ -9,20 +9,21 @@ pub(super) const MAGIC: [u8; 8] = *b"SPNDRLSV";
 /// The name of the variable of a library that has its [`Abi`].
 pub(super) const ABI_SYMBOL: &str = "spandrel_service_abi";
 
-/// The C struct `spandrel_service_abi_t`.
+/// The variable by which a shared library states the version of the interface (`spandrel_service_abi_t` in
+/// C).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Abi {
     /// Octets that mark such a variable: `SPNDRLSV`.
     pub magic: [u8; 8],
-    /// The version of the interface.
+    /// The version of this interface that the library was built for.
     pub version: u32,
     /// The size of [`RawService`].
     pub service_size: u32,
 }
 
 impl Abi {
-    /// That of this crate.
+    /// The value for libraries that are built with this crate.
     pub const CURRENT: Self = Self { magic: MAGIC, version: VERSION, service_size: size_of::<RawService>() as u32 };
 }
 
@@ -101,7 +102,7 @@ pub(crate) struct RawThread {
     pub(crate) is_running: unsafe extern "C" fn(*mut c_void) -> c_int,
 }
 
-/// The C struct `spandrel_service`.
+/// The functions and the data of one service (`spandrel_service` in C).
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawService {

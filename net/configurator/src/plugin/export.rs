@@ -66,7 +66,7 @@ macro_rules! export_services {
         $crate::export_services!(@list $($($rest)*)?);
     };
     ($($list:tt)+) => {
-        /// The version of the interface of services.
+        /// The version of the interface, by which the host accepts or rejects the library.
         #[unsafe(no_mangle)]
         #[allow(non_upper_case_globals)]
         pub static spandrel_service_abi: $crate::plugin::Abi = $crate::plugin::Abi::CURRENT;

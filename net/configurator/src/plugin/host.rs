@@ -317,13 +317,13 @@ unsafe extern "C" fn schedule(
         if timers.len() >= MAX_HANDLERS {
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
-        let given = host.next.fetch_add(1, Ordering::Relaxed);
-        let timer = host.registry()?.schedule(handler, Duration::from_micros(delay), interval, given)?;
-        timers.insert(given, ForeignTimer { handler: id, timer, argument, repeats: interval.is_some() });
+        let timer_number = host.next.fetch_add(1, Ordering::Relaxed);
+        let timer = host.registry()?.schedule(handler, Duration::from_micros(delay), interval, timer_number)?;
+        timers.insert(timer_number, ForeignTimer { handler: id, timer, argument, repeats: interval.is_some() });
         drop(timers);
         if !number.is_null() {
             // SAFETY: `number` is a place for the result, as the header says.
-            unsafe { number.write(given) };
+            unsafe { number.write(timer_number) };
         }
         Ok(())
     };

@@ -55,11 +55,11 @@ pub(crate) fn standard_folders() -> Vec<PathBuf> {
 /// Finds the file of a library: with or without the prefix and the extension of the system, first in the folder of the
 /// configuration file. A name with a path is relative to that folder, then to the current one.
 pub(crate) fn find_library(name: &str, folder: &Path, folders: &[PathBuf]) -> Result<(PathBuf, FileStamp), String> {
-    let given = Path::new(name);
-    let file_name = given.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let path = Path::new(name);
+    let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let (prefix, suffix) = (env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
     let names = [file_name.to_owned(), format!("{prefix}{file_name}{suffix}"), format!("{file_name}{suffix}")];
-    let parent = given.parent().unwrap_or(Path::new(""));
+    let parent = path.parent().unwrap_or(Path::new(""));
     let has_path = parent != Path::new("");
     let mut places = vec![folder.join(parent)];
     if has_path {

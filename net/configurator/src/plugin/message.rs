@@ -10,7 +10,7 @@ use spandrel_message::MessageBlock;
 
 use super::abi::RawMessage;
 
-/// The purpose of a message.
+/// The sender for whom a message has a meaning: the application, or a module of the same protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignKind {
     /// Data of the application.
@@ -61,7 +61,7 @@ unsafe extern "C" fn release(message: *mut RawMessage) {
 }
 
 impl ForeignMessage {
-    /// A message with octets of its own.
+    /// A message whose octets the library has allocated.
     #[must_use]
     pub fn new(kind: ForeignKind, octets: Vec<u8>) -> Self {
         Self::of(kind, 0, Content::Octets(octets))
@@ -131,7 +131,7 @@ impl ForeignMessage {
         self.raw().priority
     }
 
-    /// Its blocks of octets.
+    /// The blocks of the message, in order, each as a slice.
     pub fn blocks(&self) -> impl Iterator<Item = &[u8]> {
         let mut at = self.0.as_ptr().cast_const();
         std::iter::from_fn(move || {

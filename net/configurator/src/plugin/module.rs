@@ -3,7 +3,7 @@
 use super::message::ForeignMessage;
 use crate::service_object::SharedObject;
 
-/// A message that a module refuses.
+/// A message that a module refuses, returned to its sender.
 #[derive(Debug)]
 pub struct RefusedMessage(pub ForeignMessage);
 

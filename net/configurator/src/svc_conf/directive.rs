@@ -15,18 +15,18 @@ pub struct Position {
 /// A directive and the place where it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directive {
-    /// The kind of directive, with its operands.
+    /// The change that it asks for, with its operands.
     pub kind: DirectiveKind,
     /// The place of its first word.
     pub origin: Origin,
 }
 
-/// The place of a directive.
+/// The file, the line and the column at which a directive begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The file; empty for a directive that came from elsewhere, such as the command line.
     pub file: PathBuf,
-    /// The place in it.
+    /// The line and the column in the file.
     pub position: Position,
 }
 
@@ -81,7 +81,7 @@ pub struct Static {
     pub parameters: String,
 }
 
-/// The kind of a service.
+/// The kind that a directive states for its service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceKind {
     /// `Service_Object`: a service of its own.
@@ -104,7 +104,7 @@ impl ServiceKind {
     }
 }
 
-/// The place of a factory.
+/// The library and the symbol of a factory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The library, with or without the prefix and the extension of the system's libraries; `None` for the program
@@ -133,7 +133,7 @@ pub struct StreamDirective {
     pub modules: Vec<Directive>,
 }
 
-/// The stream of a [`StreamDirective`].
+/// The stream that a [`StreamDirective`] makes or changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamHead {
     /// A new stream of a shared library.
@@ -145,7 +145,7 @@ pub enum StreamHead {
 }
 
 impl StreamHead {
-    /// The name of the stream.
+    /// The name by which further directives refer to the stream.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -4,12 +4,12 @@ use std::fmt;
 
 use super::directive::Position;
 
-/// An error in the text of a file.
+/// A fault in the text of a file, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     /// The line and column of the error.
     pub position: Position,
-    /// The error and the expected text.
+    /// What is wrong, and what was expected instead.
     pub text: String,
 }
 

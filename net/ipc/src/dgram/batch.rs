@@ -114,7 +114,7 @@ impl<A> Batch<A> {
         self.heads.len() - self.sent
     }
 
-    /// Whether it holds no datagram.
+    /// Whether no datagram was added or received.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -181,7 +181,7 @@ impl<A> Batch<A> {
 
 /// Batches of endpoints that are connected.
 impl Batch<()> {
-    /// Adds a datagram.
+    /// Appends a copy of `data` as one datagram.
     ///
     /// # Errors
     /// [`PushError::Full`] and [`PushError::TooLong`].
@@ -200,7 +200,7 @@ impl Batch<()> {
 
 /// Batches of endpoints that are not connected.
 impl<A: Address> Batch<A> {
-    /// Adds a datagram to `to`.
+    /// Appends a copy of `data` as one datagram to `to`.
     ///
     /// # Errors
     /// [`PushError`].
@@ -280,7 +280,7 @@ impl<'a, A> Datagram<'a, A> {
         self.octets
     }
 
-    /// The result of receiving it, if it was received.
+    /// The number of its octets, and whether the room was too small for all that was received.
     pub fn received(&self) -> Received {
         self.head.received
     }

@@ -64,7 +64,7 @@ pub trait Unconnected: Pollable + Debug + Send + Sync + 'static {
     /// As [`recv_from`](Self::recv_from).
     fn recv_batch(&self, batch: &mut Batch<Self::Addr>) -> io::Result<usize>;
 
-    /// The address of this endpoint.
+    /// The address that the endpoint is bound to.
     ///
     /// # Errors
     /// Any error of the operating system.
@@ -128,7 +128,7 @@ pub trait Connected: Pollable + Debug + Send + Sync + 'static {
     /// As [`recv`](Self::recv).
     fn recv_batch(&self, batch: &mut Batch) -> io::Result<usize>;
 
-    /// The address of this endpoint.
+    /// The address that the endpoint is bound to.
     ///
     /// # Errors
     /// Any error of the operating system.

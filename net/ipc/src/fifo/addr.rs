@@ -12,7 +12,7 @@ use std::str::FromStr;
 pub struct Addr(Box<Path>);
 
 impl Addr {
-    /// A path in the file system.
+    /// The address of the FIFO at this path, which need not exist yet.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for an empty path or a NUL in it.
@@ -24,7 +24,7 @@ impl Addr {
         Ok(Self(path.into()))
     }
 
-    /// The path in the file system.
+    /// The path at which the FIFO is or will be.
     #[must_use]
     pub fn as_path(&self) -> &Path {
         &self.0

@@ -93,8 +93,8 @@ impl Addr {
 
     /// The name of the host, which the system's resolver looks up (getnameinfo(3)); `None` if there is none.
     ///
-    /// This may take seconds and has no timeout here. Whoever manages the address chooses the name: it serves logs, and
-    /// proves nothing unless [`resolve`](Self::resolve) leads back from it.
+    /// This may take seconds and has no timeout here. The owner of the address chooses the name at will: use
+    /// it in logs. It proves nothing unless [`resolve`](Self::resolve) leads back from it.
     ///
     /// # Errors
     /// A resolver that does not answer, with its reason.

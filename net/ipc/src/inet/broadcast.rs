@@ -89,13 +89,13 @@ impl Broadcast {
         Ok(())
     }
 
-    /// The broadcast addresses that it sends to.
+    /// The broadcast addresses to which each datagram is sent.
     #[must_use]
     pub fn networks(&self) -> &[Ipv4Addr] {
         &self.networks
     }
 
-    /// The address of this endpoint.
+    /// The bound address, with the port that the system chose for port 0.
     ///
     /// # Errors
     /// Any error of the operating system.

@@ -145,7 +145,7 @@ impl Dgram {
         ConnectedDgram::from_bound(self.socket.into_socket(), peer)
     }
 
-    /// The address of this endpoint.
+    /// The bound address, with the port that the system chose for port 0.
     ///
     /// # Errors
     /// Any error of the operating system.
@@ -243,7 +243,7 @@ impl ConnectedDgram {
         Ok(Dgram::from_socket(socket))
     }
 
-    /// The address of this endpoint.
+    /// The bound address, with the port that the system chose for port 0.
     ///
     /// # Errors
     /// Any error of the operating system.

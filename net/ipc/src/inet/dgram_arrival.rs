@@ -19,7 +19,7 @@ use crate::{Interest, Pollable, wait_ready};
 pub struct Arrival {
     /// The number of octets in the buffer, and whether the datagram was truncated.
     pub received: Received,
-    /// The address of the sender.
+    /// The address from which the datagram was sent.
     pub from: Addr,
     /// The address of this host, or the group, to which it was sent. Only with `set_recv_destination`.
     pub to: Option<IpAddr>,
@@ -38,7 +38,7 @@ pub struct Via {
 }
 
 impl Via {
-    /// With this address of the host as the source: for example the address to which a request was sent.
+    /// Sends from this address of the host, for example from the one to which a request was sent.
     #[must_use]
     pub fn from(addr: IpAddr) -> Self {
         Self { from: Some(addr), interface: 0 }

@@ -142,11 +142,11 @@ mod tests {
     #[test]
     fn ip_versions_take_turns() {
         let addr = |text: &str| text.parse::<Addr>().unwrap();
-        let given = ["[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1", "2.2.2.2:1"].map(addr);
+        let addrs = ["[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1", "2.2.2.2:1"].map(addr);
         let expected = ["[::1]:1", "1.1.1.1:1", "[::2]:1", "2.2.2.2:1", "[::3]:1"].map(addr);
-        assert_eq!(interleave(&given), expected);
-        let given = ["1.1.1.1:1", "2.2.2.2:1", "[::1]:1"].map(addr);
-        assert_eq!(interleave(&given), ["1.1.1.1:1", "[::1]:1", "2.2.2.2:1"].map(addr));
+        assert_eq!(interleave(&addrs), expected);
+        let addrs = ["1.1.1.1:1", "2.2.2.2:1", "[::1]:1"].map(addr);
+        assert_eq!(interleave(&addrs), ["1.1.1.1:1", "[::1]:1", "2.2.2.2:1"].map(addr));
         assert!(interleave(&[]).is_empty());
     }
 }

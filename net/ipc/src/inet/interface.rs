@@ -54,7 +54,7 @@ impl Interface {
         &self.name
     }
 
-    /// Its number, from 1.
+    /// The number by which the system knows it, from 1; link-local IPv6 addresses name it as their scope.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index
@@ -75,14 +75,14 @@ impl Interface {
         })
     }
 
-    /// Whether it is the loopback interface.
+    /// Whether any of its addresses is one of the loopback, which reaches this host only.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.addrs.iter().any(IpAddr::is_loopback)
     }
 
-    /// The broadcast addresses of its IPv4 networks (RFC 919): those that it announces; a loopback interface
-    /// announces none, so those of its networks. Empty for a point-to-point link.
+    /// The broadcast addresses of its IPv4 networks (RFC 919), as it announces them. A loopback interface
+    /// announces none; its own are computed from its networks. Empty for a point-to-point link.
     #[must_use]
     pub fn broadcast_addrs(&self) -> &[Ipv4Addr] {
         &self.broadcasts

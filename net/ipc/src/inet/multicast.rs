@@ -192,7 +192,7 @@ impl Multicast {
         if self.is_v6()? { self.socket.socket().multicast_loop_v6() } else { self.socket.socket().multicast_loop_v4() }
     }
 
-    /// The address of this endpoint.
+    /// The bound address, with the port that the system chose for port 0.
     ///
     /// # Errors
     /// Any error of the operating system.

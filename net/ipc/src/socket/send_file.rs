@@ -53,9 +53,9 @@ const MOST_PASSED: usize = 0x7fff_f000;
 /// One step by reading and sending. Advances `at` by the number of octets sent.
 fn copy(socket: &StreamSocket, file: &File, at: &mut u64, end: u64) -> io::Result<usize> {
     let mut buffer = [0; 16_384];
-    let wanted = usize::try_from(end - *at).unwrap_or(usize::MAX).min(buffer.len());
+    let piece_len = usize::try_from(end - *at).unwrap_or(usize::MAX).min(buffer.len());
     let read = loop {
-        match read_at(file, &mut buffer[..wanted], *at) {
+        match read_at(file, &mut buffer[..piece_len], *at) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => break result?,
         }

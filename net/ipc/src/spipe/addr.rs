@@ -16,7 +16,7 @@ use crate::unix;
 pub struct Addr(unix::Addr);
 
 impl Addr {
-    /// A path in the file system.
+    /// The address of the pipe at this path, which need not exist yet.
     ///
     /// # Errors
     /// As [`unix::Addr::path`].
@@ -30,7 +30,7 @@ impl Addr {
         Self::default()
     }
 
-    /// The path, if there is one.
+    /// The path in the file system; `None` for an address without one.
     #[must_use]
     pub fn as_path(&self) -> Option<&Path> {
         self.0.as_path()

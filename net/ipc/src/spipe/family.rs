@@ -10,7 +10,7 @@ use crate::Family;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Spipe {
-    /// For acceptors; the queue sizes do not affect the pipes.
+    /// The options of acceptors. Their queue sizes do not affect pipes.
     pub acceptor: AcceptorOptions,
 }
 

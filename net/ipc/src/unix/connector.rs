@@ -45,7 +45,7 @@ impl Connector {
         Self::default()
     }
 
-    /// The timeout of a connection attempt.
+    /// The longest time of a connection attempt. By default this library sets no limit.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);

@@ -188,7 +188,7 @@ impl Dgram {
         Ok(ConnectedDgram { socket: self.socket, file: self.file })
     }
 
-    /// The address of this endpoint.
+    /// The bound path or abstract name; unnamed if it is not bound.
     ///
     /// # Errors
     /// Any error of the operating system.
@@ -243,7 +243,7 @@ impl ConnectedDgram {
         Ok((Self::from_socket(one), Self::from_socket(other)))
     }
 
-    /// The address of this endpoint.
+    /// The bound path or abstract name; unnamed if it is not bound.
     ///
     /// # Errors
     /// Any error of the operating system.

@@ -67,7 +67,7 @@ impl Stream {
     }
 }
 
-/// The credentials of a process.
+/// The ids of a process, its user and its group, as the kernel states them.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Credentials {

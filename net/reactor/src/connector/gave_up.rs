@@ -10,7 +10,7 @@ pub struct GaveUp {
     /// The number of consecutive failed attempts. As for [`Backoff::attempts`](crate::Backoff::attempts), a
     /// connection that ended too soon is one of them.
     pub attempts: u32,
-    /// The error of the last attempt.
+    /// The error with which the last attempt failed.
     #[source]
     pub last_error: io::Error,
 }

@@ -36,8 +36,8 @@ impl Scan for Poll {
     fn scan(&mut self, watched: &mut [WatchedHandle], timeout: Option<Duration>) -> io::Result<()> {
         self.handles.clear();
         self.handles.extend(watched.iter().map(|watched| {
-            let of = |(flag, kind)| if watched.interest.contains(kind) { flag } else { 0 };
-            pollfd { fd: watched.handle, events: FLAGS.map(of).iter().fold(0, |all, flag| all | flag), revents: 0 }
+            let flag_of = |(flag, kind)| if watched.interest.contains(kind) { flag } else { 0 };
+            pollfd { fd: watched.handle, events: FLAGS.map(flag_of).iter().fold(0, |all, flag| all | flag), revents: 0 }
         }));
         match scan::poll(&mut self.handles, whole_millis(timeout)) {
             Ok(()) => {}

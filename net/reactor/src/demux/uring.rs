@@ -68,8 +68,8 @@ impl Uring {
 
     fn queue_request(&self, handle: RawHandle, entry: &Entry) -> io::Result<()> {
         let flags = [(Interest::INPUT, POLLIN), (Interest::OUTPUT, POLLOUT), (Interest::EXCEPTION, POLLPRI)];
-        let wanted = flags.iter().filter(|(kind, _)| entry.interest.contains(*kind)).map(|(_, flag)| bits(*flag));
-        self.ring.add(handle, wanted.fold(0, |all, flag| all | flag), entry.token, entry.trigger == Trigger::Edge)
+        let wanted_flags = flags.iter().filter(|(kind, _)| entry.interest.contains(*kind)).map(|(_, flag)| bits(*flag));
+        self.ring.add(handle, wanted_flags.fold(0, |all, flag| all | flag), entry.token, entry.trigger == Trigger::Edge)
     }
 
     /// Queues the completed requests again whose handles are still watched.

@@ -20,12 +20,12 @@ pub struct FrameBuffer<P> {
 }
 
 impl<P: Framing> FrameBuffer<P> {
-    /// Creates a buffer without octets.
+    /// Creates a buffer that divides its octets by `framing`.
     pub fn new(framing: P) -> Self {
         Self { framing, octets: Vec::new(), taken: 0 }
     }
 
-    /// The form of the frames.
+    /// The rule by which it finds the ends of frames.
     pub fn framing(&self) -> &P {
         &self.framing
     }
@@ -76,8 +76,8 @@ impl<P: Framing> FrameBuffer<P> {
         if self.is_empty() {
             return Ok(None);
         }
-        let found = self.framing.find_last(&self.octets[self.taken..])?;
-        Ok(Some(self.take(&found)))
+        let frame = self.framing.find_last(&self.octets[self.taken..])?;
+        Ok(Some(self.take(&frame)))
     }
 
     fn take(&mut self, found: &FoundFrame) -> &[u8] {

@@ -39,21 +39,21 @@ impl Received {
         let mut octets = Vec::new();
         posted.take_octets(&mut octets, 0);
         assert!(octets.len() <= LIMIT, "the octets are bounded");
-        let mut taken = self.0.lock();
-        taken.octets.extend(octets);
-        taken.notices.extend(turn.notices.into_iter().map(|notice| *notice.downcast::<u8>().expect("an octet")));
-        assert!(taken.end.is_none(), "the end is the last turn");
-        taken.end = turn.end;
-        drop(taken);
+        let mut received = self.0.lock();
+        received.octets.extend(octets);
+        received.notices.extend(turn.notices.into_iter().map(|notice| *notice.downcast::<u8>().expect("an octet")));
+        assert!(received.end.is_none(), "the end is the last turn");
+        received.end = turn.end;
+        drop(received);
         posted.set_queued(0); // all is sent at once
         turn.end.is_some()
     }
 
     fn expect(&self, octets: &[u8], notices: &[u8]) {
-        let taken = self.0.lock();
-        let mut sorted = taken.octets.clone();
+        let received = self.0.lock();
+        let mut sorted = received.octets.clone();
         sorted.sort_by_key(|octet| octet & 0xf0); // stable: the order of each sender remains
-        assert_eq!((&*sorted, &*taken.notices), (octets, notices));
+        assert_eq!((&*sorted, &*received.notices), (octets, notices));
     }
 
     fn is_ended(&self) -> bool {

@@ -91,7 +91,7 @@ fn run_with_senders<F: Family, H: ServiceHandler<F>>(
         }
         let Connection { stream, outbox, .. } = &service.connection;
         let has_ended = service.connection.has_ended.get();
-        let wanted = match outbox.is_empty() {
+        let interest = match outbox.is_empty() {
             false => Interest::OUTPUT,
             true if service.connection.is_over() => return Ok(()),
             true if !has_ended && service.connection.is_paused => Interest::NONE,
@@ -100,9 +100,9 @@ fn run_with_senders<F: Family, H: ServiceHandler<F>>(
             true => return Ok(()), // the handler would never be called again
         };
         // Windows shows the end of the input by this side to no wait, also if it came before.
-        let is_input_ended = || cfg!(windows) && wanted.contains(Interest::INPUT) && posted.is_input_ended();
+        let is_input_ended = || cfg!(windows) && interest.contains(Interest::INPUT) && posted.is_input_ended();
         let has_work = || posted.is_woken() || is_input_ended();
-        let mut ready = wait.wait(&**stream, &mut armed, wanted, until_turn(service, thread_timers), has_work)?;
+        let mut ready = wait.wait(&**stream, &mut armed, interest, until_turn(service, thread_timers), has_work)?;
         if is_input_ended() {
             ready |= Interest::INPUT;
         }

@@ -80,7 +80,7 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
             self.connection.finish_senders()?;
         }
         self.connection.publish_queued();
-        let wanted = if !self.connection.outbox.is_empty() {
+        let interest = if !self.connection.outbox.is_empty() {
             Interest::OUTPUT
         } else if self.connection.is_over() {
             context.close();
@@ -90,9 +90,9 @@ impl<F: Family, H: ServiceHandler<F>> Served<F, H> {
         } else {
             Interest::INPUT
         };
-        if wanted != self.interest {
-            self.interest = wanted;
-            context.set_interest(wanted);
+        if interest != self.interest {
+            self.interest = interest;
+            context.set_interest(interest);
         }
         Ok(())
     }

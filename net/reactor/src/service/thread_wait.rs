@@ -67,8 +67,8 @@ impl ThreadWait {
         let waited = self.demux.wait(&mut ready_handles, 1, timeout);
         self.wakeup.woke();
         waited?;
-        let seen = ready_handles.first().map_or(Interest::NONE, |handle| handle.ready & wait_for);
-        Ok(if endpoint.is_plain() { seen } else { endpoint.interpret(seen, wanted) & wanted })
+        let events = ready_handles.first().map_or(Interest::NONE, |handle| handle.ready & wait_for);
+        Ok(if endpoint.is_plain() { events } else { endpoint.interpret(events, wanted) & wanted })
     }
 
     fn arm(&self, endpoint: &dyn Pollable, armed: &mut Interest, wait_for: Interest) -> io::Result<()> {

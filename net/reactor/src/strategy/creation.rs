@@ -10,7 +10,7 @@ use crate::ServiceHandler;
 ///
 /// A closure that returns a handler creates one for each connection.
 pub trait Creation<F: Family>: Send + 'static {
-    /// The type of handler that the strategy creates.
+    /// The handler that is made for each connection.
     type Handler: ServiceHandler<F>;
 
     /// The handler for a connection from, or to, `remote`.

@@ -126,8 +126,8 @@ fn supervise(
     let pidfd = Arc::new(pidfd_open(process.pid(), PidfdFlags::empty())?);
     let serving = || ServingProcess { pidfd: Arc::clone(&pidfd), handle: process.handle };
     entry.open_connections().set(&entry, serving());
-    let place = running.add(Arc::new(serving()));
-    let watched = SupervisedProcess { process, pidfd, _room: place, _entry: entry };
+    let slot = running.add(Arc::new(serving()));
+    let watched = SupervisedProcess { process, pidfd, _room: slot, _entry: entry };
     context.register(watched, Interest::INPUT).map(drop)
 }
 

@@ -39,7 +39,7 @@ impl<P> TimerHeap<P> {
         Self::with(&TimerOptions::new())
     }
 
-    /// An empty queue with other limits.
+    /// An empty queue with the limit of these options.
     #[must_use]
     pub fn with(options: &TimerOptions) -> Self {
         let slab = Slab::new(options);

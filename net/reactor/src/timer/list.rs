@@ -30,7 +30,7 @@ impl<P> TimerList<P> {
         Self::with(&TimerOptions::new())
     }
 
-    /// An empty queue with other limits.
+    /// An empty queue with the limit of these options.
     #[must_use]
     pub fn with(options: &TimerOptions) -> Self {
         Self { slab: Slab::new(options), list: Lists::new(1) }

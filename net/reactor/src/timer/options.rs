@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The settings of a timer queue.
+/// The limit and the resolution of a timer queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimerOptions {
     pub(super) limit: usize,

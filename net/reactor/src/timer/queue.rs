@@ -67,15 +67,15 @@ pub trait TimerQueue<P>: fmt::Debug + Send {
     /// `now` is expected not to go back. If it does, fewer timers are found, and none too early.
     fn pop_expired(&mut self, now: Time) -> Option<Expired<P>>;
 
-    /// The number of timers.
+    /// The timers that can still fire.
     fn len(&self) -> usize;
 
-    /// Whether there are no timers.
+    /// Whether no timer is scheduled.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The maximum number of timers.
+    /// The number of timers beyond which [`schedule`](Self::schedule) fails.
     fn limit(&self) -> usize;
 
     /// Cancels all timers. Their memory is kept for others.
@@ -104,12 +104,12 @@ impl TimerId {
 pub struct Expired<P> {
     /// The timer. Unless it fires again, this identifier is stale by now.
     pub id: TimerId,
-    /// The time for which it was scheduled: if late, the first of the expiries that it stands for.
+    /// The time for which it was scheduled; of several expiries that have passed, the first.
     pub due: Time,
     /// The number of further expiries of an interval timer that passed before this call.
     pub missed: u64,
-    /// When it fires again, if it does: an interval timer ends only where the next expiry is beyond
-    /// [`Time::MAX`].
+    /// The time at which it fires again. Only timers without an interval have none, and those whose next
+    /// expiry is beyond [`Time::MAX`].
     pub next: Option<Time>,
     /// The payload with which it was scheduled.
     pub payload: P,
@@ -120,7 +120,8 @@ pub struct Expired<P> {
 #[error("the timer queue is full: it holds {limit} timers, its limit")]
 #[non_exhaustive]
 pub struct Full {
-    /// The limit, from [`TimerOptions::limit`](super::TimerOptions::limit).
+    /// The number of timers that the queue has room for
+    /// ([`TimerOptions::limit`](super::TimerOptions::limit)).
     pub limit: usize,
 }
 spandrel_error::debug_as_report!(Full);

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{HashedWheel, TimerHeap, TimerList, TimerOptions, TimerQueue, TimerWheel};
 
-/// A kind of timer queue.
+/// The data structure of a timer queue, which decides its costs and its resolution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimerStrategy {
@@ -66,7 +66,7 @@ impl FromStr for TimerStrategy {
     }
 }
 
-/// The name of an unknown timer queue.
+/// A name that none of the strategies has.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no timer queue is called `{0}`: there are `heap`, `wheel`, `hashed-wheel` and `list`")]
 pub struct UnknownStrategy(String);

@@ -33,18 +33,18 @@ pub enum Position {
     Deadline,
 }
 
-/// The limits of a queue.
+/// The octets and items at which a queue begins and ends flow control.
 ///
 /// A queue that has reached `high` octets is *flow controlled*: producers wait until its octets have fallen
 /// to `low` and below `high`. So it holds at most `high` octets and one item more. It also holds at most `messages`
 /// items, because items without octets need memory, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaterMarks {
-    /// The high water mark in octets.
+    /// The octets from which on producers wait.
     pub high: usize,
-    /// The low water mark in octets, at most `high`.
+    /// The octets at which waiting producers go on; at most `high`.
     pub low: usize,
-    /// The greatest number of items.
+    /// The most items, whatever their octets.
     pub messages: usize,
 }
 
@@ -59,7 +59,7 @@ impl WaterMarks {
         Self { high, low: if low < high { low } else { high }, messages: Self::DEFAULT.messages }
     }
 
-    /// Sets the greatest number of items.
+    /// Sets the most items, whatever their octets.
     #[must_use]
     pub const fn messages(mut self, messages: usize) -> Self {
         self.messages = messages;
@@ -82,16 +82,16 @@ pub enum EnqueueFailure {
     Closed,
 }
 
-/// An item that was not queued.
+/// An item that was not queued, returned to its producer.
 #[derive(thiserror::Error)]
 #[error("the item was not queued: {}", match reason {
     EnqueueFailure::Full => "the queue is full",
     EnqueueFailure::Closed => "the queue is closed",
 })]
 pub struct EnqueueError<T> {
-    /// The reason why it was not enqueued.
+    /// The state of the queue that prevented it.
     pub reason: EnqueueFailure,
-    /// The item that was not enqueued.
+    /// The item, returned to its producer.
     pub item: T,
 }
 

@@ -260,17 +260,17 @@ impl<T: Queued> State<T> {
             Position::Tail => self.items.push_back(item),
             Position::Head => self.items.push_front(item),
             Position::Priority => {
-                let place = self.place(|other| other.priority() >= item.priority());
-                self.items.insert(place, item);
+                let position = self.place(|other| other.priority() >= item.priority());
+                self.items.insert(position, item);
             }
             Position::Deadline => {
                 let deadline = item.deadline();
-                let place = self.place(|other| match (other.deadline(), deadline) {
+                let position = self.place(|other| match (other.deadline(), deadline) {
                     (Some(other), Some(deadline)) => other <= deadline,
                     (Some(_), None) | (None, None) => true,
                     (None, Some(_)) => false,
                 });
-                self.items.insert(place, item);
+                self.items.insert(position, item);
             }
         }
     }

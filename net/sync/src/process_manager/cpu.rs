@@ -8,9 +8,9 @@ use std::{fs, io};
 /// Counted by the kernel's clock ticks, usually of 10 ms (`proc(5)`, `/proc/pid/stat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// User time of the process.
+    /// The time that it ran in user mode.
     pub user: Duration,
-    /// System time of the process.
+    /// The time that the kernel ran on its behalf.
     pub system: Duration,
     /// User time of its descendants that have ended and been waited for.
     pub children_user: Duration,

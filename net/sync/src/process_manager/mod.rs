@@ -95,7 +95,7 @@ pub struct ProcessManager {
 pub struct Process(Arc<Record>);
 
 impl ProcessManager {
-    /// The default limit on the children of a manager.
+    /// The children at a time of a manager without a limit of its own.
     pub const DEFAULT_LIMIT: usize = 256;
 
     /// A manager of at most [`DEFAULT_LIMIT`](Self::DEFAULT_LIMIT) children at a time, which kills them when
@@ -347,8 +347,9 @@ impl Process {
         self.0.kill()
     }
 
-    /// When the process ends, for whatever reason, the rest of the group that it leads is killed. Without this, processes
-    /// of the group outlive a leader that ends by itself. It happens when the end is noticed by a wait or a query.
+    /// Kills the rest of the group, if the process leads one, as soon as a wait or a query notices that the
+    /// process has ended, for whatever reason. Without this, processes of the group outlive a leader that
+    /// ends by itself.
     #[cfg(unix)]
     pub fn kill_group_at_end(&self) {
         self.0.kill_group_at_end();

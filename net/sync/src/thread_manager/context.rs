@@ -30,7 +30,7 @@ impl ThreadContext {
         &self.name
     }
 
-    /// The name of its group.
+    /// The name of the group in which the thread was spawned.
     #[must_use]
     pub fn group(&self) -> &str {
         &self.group

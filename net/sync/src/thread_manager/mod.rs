@@ -70,7 +70,7 @@ pub struct ThreadGroup {
 }
 
 impl ThreadManager {
-    /// The default limit on the threads of a manager.
+    /// The threads at a time of a manager without a limit of its own.
     pub const DEFAULT_LIMIT: usize = 1_024;
 
     /// A manager of at most [`DEFAULT_LIMIT`](Self::DEFAULT_LIMIT) threads at a time.
@@ -149,7 +149,7 @@ impl ThreadManager {
         self.registry.until_stopped(None, timeout)
     }
 
-    /// The number of threads that have not ended.
+    /// The threads that were spawned and have not ended.
     #[must_use]
     pub fn running(&self) -> usize {
         self.registry.running(None)

@@ -74,7 +74,7 @@ impl PriorityGuard {
         self.before.unwrap_or(Priority::Normal)
     }
 
-    /// Restores the priority now.
+    /// Restores the priority now, and reports a failure, which dropping would hide.
     ///
     /// # Errors
     /// As [`set_current_priority`].
@@ -136,7 +136,7 @@ mod imp {
     }
 
     pub(crate) fn set_priority(priority: Priority) -> Result<(), SpawnError> {
-        let done = match priority {
+        let outcome = match priority {
             Priority::Lowest => set_nice(19),
             Priority::Low => set_nice(10),
             Priority::Normal => set_nice(0),
@@ -146,7 +146,7 @@ mod imp {
             Priority::Fifo(value) => set_real_time(value, RealtimeThreadSchedulePolicy::Fifo),
             Priority::RoundRobin(value) => set_real_time(value, RealtimeThreadSchedulePolicy::RoundRobin),
         };
-        done.map_err(|source| super::refused(priority, source))
+        outcome.map_err(|source| super::refused(priority, source))
     }
 
     pub(super) fn priority() -> io::Result<Priority> {

@@ -53,7 +53,7 @@ pub enum ExtractError {
 spandrel_error::debug_as_report!(ExtractError);
 
 impl Any {
-    /// Holds a copy of the value, which is given itself or by reference, with the type code of its Rust type.
+    /// Holds a copy of the value, with the type code of its Rust type. The value may be passed by reference.
     ///
     /// # Errors
     /// A value that has no CDR form.

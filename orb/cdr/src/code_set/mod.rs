@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 use crate::code_set_numbers::Named;
 
-/// A code set of the table.
+/// One of the code sets that the table of this module converts; its index there.
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CodeSet(u8);
 

@@ -25,7 +25,7 @@ use crate::{CdrError, Decode, Decoder, Encode, Encoder, FixedSize};
 pub struct Fixed<const D: u16, const S: u16>(i128);
 
 impl<const D: u16, const S: u16> Fixed<D, S> {
-    /// Digits of the type.
+    /// The most digits of a value, those after the point included.
     pub const DIGITS: u16 = D;
     /// Digits after the point.
     pub const SCALE: u16 = S;

@@ -20,7 +20,7 @@ pub(crate) struct View<'m> {
 }
 
 impl<'m> Decoder<'m> {
-    /// The same decoder, for octets with joints in ascending order.
+    /// Decodes octets that were joined from parts, at positions in ascending order.
     #[inline]
     #[must_use]
     pub fn with_joints(mut self, joints: &'m [Joint]) -> Self {

@@ -76,7 +76,7 @@ pub(super) struct Codec<T> {
     decode_vec: DecodeVecFn<T>,
 }
 
-/// The engine that marshals a type at present.
+/// The engine that marshals a type at present, and the count that decides when it changes.
 #[derive(Debug)]
 pub struct Switch<T: 'static> {
     /// Always one of the two constants of [`Codec`], which are static and immutable: a load is valid without

@@ -6,7 +6,7 @@ use super::program::{Fixed, Op, Program};
 /// itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Offset in the struct.
+    /// The distance from the struct's beginning in memory, in octets.
     pub at: usize,
     /// The table of its type.
     pub program: &'static Program,
@@ -25,7 +25,7 @@ pub const fn most_ops(fields: &[Field]) -> usize {
     count
 }
 
-/// A list of ops under construction.
+/// The list to which ops of a struct are appended while its table is built, at compile time.
 #[derive(Clone, Copy, Debug)]
 pub struct Ops<const N: usize> {
     ops: [Op; N],
@@ -42,7 +42,7 @@ impl<const N: usize> Ops<N> {
         self.len += 1;
     }
 
-    /// The number of ops.
+    /// The ops that were appended so far.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "unused")]
     pub const fn len(&self) -> usize {

@@ -41,19 +41,19 @@ impl fmt::Debug for Value<'_> {
 }
 
 impl<'a> Value<'a> {
-    /// A value of a type with a table.
+    /// Borrows a value of a type that has a table.
     #[inline]
     pub fn of<T: Interpreted>(value: &'a T) -> Self {
         Self { start: std::ptr::from_ref(value).cast(), len: 1, encode: encode_one::<T>, lives: PhantomData }
     }
 
-    /// All results of a servant.
+    /// Borrows all results of a servant, in the order of the reply.
     #[inline]
     pub fn returned<R: Returned>(value: &'a R) -> Self {
         Self { start: std::ptr::from_ref(value).cast(), len: 1, encode: encode_returned::<R>, lives: PhantomData }
     }
 
-    /// Refers to the elements of a sequence.
+    /// Borrows the elements of a sequence.
     #[inline]
     pub fn sequence<T: Interpreted>(items: &'a [T]) -> Self {
         Self { start: items.as_ptr().cast(), len: items.len(), encode: encode_sequence::<T>, lives: PhantomData }
@@ -66,13 +66,13 @@ impl<'a> Value<'a> {
         Self { start: text.as_ptr(), len: text.len(), encode: encode_text, lives: PhantomData }
     }
 
-    /// A value with an encoding of its own.
+    /// Borrows a value that encodes itself.
     #[inline]
     pub fn coded<T: Encode>(value: &'a T) -> Self {
         Self { start: std::ptr::from_ref(value).cast(), len: 1, encode: encode_coded::<T>, lives: PhantomData }
     }
 
-    /// Encodes the value.
+    /// Writes the value, by its table or its own encoding.
     ///
     /// # Errors
     /// As [`Encode::encode`].
@@ -200,7 +200,7 @@ pub unsafe trait Arguments<'m>: Sized {
     const OPS: &'static [Op];
 }
 
-/// A list of results, none of them lent.
+/// The results of an operation, received as values that own their memory.
 ///
 /// # Safety
 /// As for [`Arguments`], for any lifetime of the decoded octets.
@@ -276,7 +276,7 @@ impl Drop for Filled<'_> {
 type Brand<'p> = PhantomData<fn(&'p ()) -> &'p ()>;
 
 impl<'p> Place<'p> {
-    /// Decodes the values.
+    /// Decodes all values of the place, in their order.
     ///
     /// # Errors
     /// As [`Decode::decode`].
@@ -330,8 +330,8 @@ const LARGE: usize = 8192;
 struct Room<const N: usize>([MaybeUninit<u8>; N]);
 
 impl<'m, O> Upcall<'_, 'm, O> {
-    /// Decodes the arguments in place and lends them to the servant; then they are dropped. `input` is left behind
-    /// them.
+    /// Decodes the arguments in place and lends them to the servant; then they are dropped. `input` then
+    /// stands behind them.
     ///
     /// # Errors
     /// As [`Decode::decode`]; then the servant is not called.
@@ -373,7 +373,8 @@ pub fn upcall<'m, A: Arguments<'m>, O, T>(serve: impl Fn(&mut A) -> O, run: impl
     run(&Upcall { shape, serve: &serve, message: PhantomData })
 }
 
-/// A value that is dropped by a call: once for each type, and not wherever one goes out of scope.
+/// A value that is dropped by a function call, so that the code of the drop exists once for each type and not
+/// wherever one goes out of scope.
 #[derive(Debug)]
 pub struct Held<T>(ManuallyDrop<T>);
 

@@ -48,7 +48,7 @@ pub unsafe trait Interpreted: Sized + 'static {
     const PROGRAM: &'static Program;
 }
 
-/// Writes a value; see [`Encode::encode`](crate::Encode::encode).
+/// Writes a value by the table of its type; see [`Encode::encode`](crate::Encode::encode).
 ///
 /// # Errors
 /// The errors of that method.
@@ -58,7 +58,8 @@ pub fn encode<'a, T: Interpreted>(value: &'a T, out: &mut Encoder<'a>) -> Result
     unsafe { write::value(T::PROGRAM.ops, std::ptr::from_ref(value).cast(), out) }
 }
 
-/// Writes values one after the other; see [`Encode::encode_slice`](crate::Encode::encode_slice).
+/// Writes values one after the other by the table of their type; see
+/// [`Encode::encode_slice`](crate::Encode::encode_slice).
 ///
 /// # Errors
 /// The errors of that method.
@@ -68,7 +69,7 @@ pub fn encode_slice<'a, T: Interpreted>(values: &'a [T], out: &mut Encoder<'a>) 
     unsafe { write::slice(T::PROGRAM, values.as_ptr().cast(), values.len(), out) }
 }
 
-/// Reads a value; see [`Decode::decode`](crate::Decode::decode).
+/// Reads a value by the table of its type; see [`Decode::decode`](crate::Decode::decode).
 ///
 /// # Errors
 /// The errors of that method.
@@ -103,7 +104,8 @@ pub fn decode_vec<T: Interpreted>(input: &mut Decoder<'_>, len: usize) -> Result
     Ok(values)
 }
 
-/// Reads an array; see [`Decode::decode_array`](crate::Decode::decode_array).
+/// Reads an array by the table of its elements' type; see
+/// [`Decode::decode_array`](crate::Decode::decode_array).
 ///
 /// # Errors
 /// The errors of that method.
@@ -131,7 +133,7 @@ pub const fn enum_table(name: &'static str, values: &[u32]) -> EnumTable {
     EnumTable { name, count: values.len() as u32 }
 }
 
-/// The table of an enum.
+/// The table of an enum whose enumerators `ops` describe.
 #[must_use]
 pub const fn enumeration<E>(ops: &'static [Op]) -> Program {
     assert!(size_of::<E>() == 4 && align_of::<E>() == 4, "an enum is `repr(u32)`");

@@ -177,7 +177,7 @@ impl Fixed {
     }
 }
 
-/// The table of a type.
+/// The table by which the engine encodes and decodes a type.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     pub(super) ops: &'static [Op],
@@ -252,7 +252,7 @@ impl fmt::Debug for SequenceTable {
     }
 }
 
-/// The element type and length of an array.
+/// The element type and the length, for [`Op::Array`].
 pub struct ArrayTable {
     pub(super) element: fn() -> &'static Program,
     pub(super) count: u32,
@@ -264,7 +264,7 @@ impl fmt::Debug for ArrayTable {
     }
 }
 
-/// A type with an encoding of its own.
+/// The functions by which a type encodes and decodes itself, for [`Op::Opaque`].
 pub struct OpaqueTable {
     pub(super) encode: EncodeFn,
     pub(super) decode: unsafe fn(*mut u8, &mut Decoder<'_>) -> Result<(), CdrError>,

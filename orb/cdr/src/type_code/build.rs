@@ -43,34 +43,34 @@ impl TypeCode {
     pub const PRINCIPAL: Self = Self::simple(TcKind::Principal);
     /// The type code of `long long` (`tk_longlong`).
     pub const LONGLONG: Self = Self::simple(TcKind::LongLong);
-    /// Of `unsigned long long`.
+    /// The type code of `unsigned long long` (`tk_ulonglong`).
     pub const ULONGLONG: Self = Self::simple(TcKind::ULongLong);
     /// The type code of `long double` (`tk_longdouble`).
     pub const LONGDOUBLE: Self = Self::simple(TcKind::LongDouble);
     /// The type code of `wchar` (`tk_wchar`).
     pub const WCHAR: Self = Self::simple(TcKind::WChar);
-    /// Of an unbounded `string`.
+    /// The type code of `string` without a bound.
     pub const STRING: Self = Self::string(0);
-    /// Of an unbounded `wstring`.
+    /// The type code of `wstring` without a bound.
     pub const WSTRING: Self = Self::wstring(0);
 
     pub(super) const fn simple(kind: TcKind) -> Self {
         Self(Repr::Leaf(Leaf::Simple(kind)))
     }
 
-    /// Of `string<bound>`; 0 is no bound.
+    /// The type code of `string<bound>`; 0 is no bound.
     #[must_use]
     pub const fn string(bound: u32) -> Self {
         Self(Repr::Leaf(Leaf::String(bound)))
     }
 
-    /// Of `wstring<bound>`; 0 is no bound.
+    /// The type code of `wstring<bound>`; 0 is no bound.
     #[must_use]
     pub const fn wstring(bound: u32) -> Self {
         Self(Repr::Leaf(Leaf::WString(bound)))
     }
 
-    /// Of `fixed<digits, scale>`.
+    /// The type code of `fixed<digits, scale>`.
     ///
     /// # Errors
     /// Not 1 to 31 digits, or not 0 to `digits` of them after the point.
@@ -89,7 +89,7 @@ impl TypeCode {
 /// minor code 16); names are identifiers, or empty (15). Members have distinct names (17) and types that
 /// values can have ([`TypeCodeError::BadTypeCode`], minor code 2). Types nest at most 256 levels.
 impl TypeCode {
-    /// Of `sequence<content, bound>`; 0 is no bound.
+    /// The type code of `sequence<content, bound>`; 0 is no bound.
     ///
     /// # Errors
     /// A `content` type without values.
@@ -97,7 +97,7 @@ impl TypeCode {
         Self::around(TcKind::Sequence, Text::default(), Text::default(), content, bound)
     }
 
-    /// Of an array; one of several dimensions is an array of arrays.
+    /// The type code of an array; one of several dimensions is an array of arrays.
     ///
     /// # Errors
     /// A `content` type without values; no elements.
@@ -108,7 +108,7 @@ impl TypeCode {
         Self::around(TcKind::Array, Text::default(), Text::default(), content, length)
     }
 
-    /// Of a typedef.
+    /// The type code of a typedef for `content`.
     ///
     /// # Errors
     /// An invalid id or name; a `content` type without values.
@@ -116,7 +116,7 @@ impl TypeCode {
         Self::around(TcKind::Alias, id.into(), name.into(), content, 0)
     }
 
-    /// Of a boxed value.
+    /// The type code of a boxed value (`valuetype name content`).
     ///
     /// # Errors
     /// An invalid id or name; a `content` type without values.
@@ -133,7 +133,7 @@ impl TypeCode {
         finish(composer, node)
     }
 
-    /// Of a struct.
+    /// The type code of a struct with these members, in order.
     ///
     /// # Errors
     /// An invalid id, name or member.
@@ -146,7 +146,7 @@ impl TypeCode {
         Self::with_members(TcKind::Struct, id.into(), name.into(), &mut members.into_iter())
     }
 
-    /// Of an exception.
+    /// The type code of an exception with these members, in order.
     ///
     /// # Errors
     /// An invalid id, name or member.
@@ -171,7 +171,7 @@ impl TypeCode {
         finish(composer, node)
     }
 
-    /// Of a union. A member with several labels is listed once for each of them, consecutively.
+    /// The type code of a union. A member with several labels is listed once for each of them, consecutively.
     ///
     /// # Errors
     /// An invalid id, name or member; a discriminator that is no integer, character, boolean or enum
@@ -203,7 +203,7 @@ impl TypeCode {
         finish(composer, node)
     }
 
-    /// Of an enum.
+    /// The type code of an enum with these enumerators, numbered from 0.
     ///
     /// # Errors
     /// An invalid id, name or enumerator.
@@ -217,7 +217,7 @@ impl TypeCode {
         Self::with_members(TcKind::Enum, id.into(), name.into(), &mut enumerators.into_iter())
     }
 
-    /// Of a value type; `base` is the base from which it inherits state.
+    /// The type code of a value type; `base` is the base from which it inherits state.
     ///
     /// # Errors
     /// An invalid id, name or member; a base that is not a value type.
@@ -247,7 +247,7 @@ impl TypeCode {
         finish(Composer::default(), named(kind, id, name)?)
     }
 
-    /// Of an interface's references.
+    /// The type code of references to objects of an interface.
     ///
     /// # Errors
     /// An invalid id or name.
@@ -255,14 +255,14 @@ impl TypeCode {
         Self::bare(TcKind::ObjRef, id.into(), name.into())
     }
 
-    /// Of references to objects of any interface: IDL `Object`.
+    /// The type code of references to objects of any interface: IDL `Object`.
     #[must_use]
     pub fn object() -> Self {
         static OBJECT: super::Defining = super::Defining::new();
         OBJECT.type_code(|| Self::object_reference("IDL:omg.org/CORBA/Object:1.0", "Object"))
     }
 
-    /// Of values of any type: IDL `ValueBase`.
+    /// The type code of values of any value type: IDL `ValueBase`.
     #[must_use]
     pub fn value_base() -> Self {
         static VALUE_BASE: super::Defining = super::Defining::new();
@@ -272,14 +272,14 @@ impl TypeCode {
         })
     }
 
-    /// Of objects of any interface or values of any type: IDL `AbstractBase`.
+    /// The type code of objects of any interface or values of any type: IDL `AbstractBase`.
     #[must_use]
     pub fn abstract_base() -> Self {
         static ABSTRACT_BASE: super::Defining = super::Defining::new();
         ABSTRACT_BASE.type_code(|| Self::abstract_interface("IDL:omg.org/CORBA/AbstractBase:1.0", "AbstractBase"))
     }
 
-    /// Of an abstract interface.
+    /// The type code of an abstract interface: references or values.
     ///
     /// # Errors
     /// An invalid id or name.
@@ -287,7 +287,7 @@ impl TypeCode {
         Self::bare(TcKind::AbstractInterface, id.into(), name.into())
     }
 
-    /// Of a local interface, whose objects cannot be sent.
+    /// The type code of a local interface, whose objects cannot be sent.
     ///
     /// # Errors
     /// An invalid id or name.
@@ -295,7 +295,7 @@ impl TypeCode {
         Self::bare(TcKind::LocalInterface, id.into(), name.into())
     }
 
-    /// Of a component.
+    /// The type code of references to components (CCM).
     ///
     /// # Errors
     /// An invalid id or name.
@@ -303,7 +303,7 @@ impl TypeCode {
         Self::bare(TcKind::Component, id.into(), name.into())
     }
 
-    /// Of a component's home.
+    /// The type code of references to a component's home (CCM).
     ///
     /// # Errors
     /// An invalid id or name.
@@ -311,7 +311,7 @@ impl TypeCode {
         Self::bare(TcKind::Home, id.into(), name.into())
     }
 
-    /// Of a native type, whose values cannot be sent.
+    /// The type code of a native type, whose values cannot be sent.
     ///
     /// # Errors
     /// An invalid id or name.

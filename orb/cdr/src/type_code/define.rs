@@ -35,7 +35,7 @@ thread_local! {
 }
 
 impl Defining {
-    /// Creates a storage without a type code.
+    /// Creates the storage in which a static definition keeps its type code once that is made.
     #[must_use]
     pub const fn new() -> Self {
         Self(OnceLock::new())
@@ -125,7 +125,7 @@ impl TypeDefinition {
         Self { id, name, shape, defining: Defining::new() }
     }
 
-    /// Of an interface whose objects may be remote.
+    /// The definition of an interface whose objects may be remote.
     #[must_use]
     pub const fn object_reference(id: &'static str, name: &'static str) -> Self {
         Self::new(id, name, Shape::Interface(TypeCode::object_reference))
@@ -149,13 +149,13 @@ impl TypeDefinition {
         Self::new(id, name, Shape::Alias(aliased))
     }
 
-    /// Of a struct, from the names and the type codes of its members.
+    /// The definition of a struct, from the names and the type codes of its members.
     #[must_use]
     pub const fn structure(id: &'static str, name: &'static str, members: &'static [MemberDefinition]) -> Self {
         Self::new(id, name, Shape::Members(TcKind::Struct, members))
     }
 
-    /// Of an exception, from the names and the type codes of its members.
+    /// The definition of an exception, from the names and the type codes of its members.
     #[must_use]
     pub const fn exception(id: &'static str, name: &'static str, members: &'static [MemberDefinition]) -> Self {
         Self::new(id, name, Shape::Members(TcKind::Except, members))

@@ -135,7 +135,8 @@ impl TypeCode {
         self.content_if(|kind| kind == TcKind::Union)
     }
 
-    /// The member of a union for all values without another member.
+    /// The index of a union's `default` member, which all values without another member select; `None`
+    /// without one.
     ///
     /// # Errors
     /// For types other than unions.
@@ -143,7 +144,8 @@ impl TypeCode {
         self.node_if(|kind| kind == TcKind::Union).map(|node| usize::try_from(node.number).ok())
     }
 
-    /// The member of a union for this value of its discriminator.
+    /// The index of the union's member that this value of the discriminator selects; `None` if it selects
+    /// none.
     ///
     /// # Errors
     /// For types other than unions.
@@ -219,7 +221,7 @@ impl TypeCode {
         Ok(ValueModifier::from_number(node.number).expect("created from a modifier"))
     }
 
-    /// The value type from which a value type inherits state.
+    /// The value type from which a value type inherits state; `None` if it has no such base.
     ///
     /// # Errors
     /// For types other than value types.

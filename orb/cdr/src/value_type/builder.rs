@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{ImplementedBy, ValueRef};
 use crate::encoder::values::{Anchor, Entry, Graph, GraphPosition};
 
-/// The reason for which a graph cannot be built.
+/// The mistake by which a graph of values cannot be built.
 #[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
@@ -51,14 +51,15 @@ impl GraphBuilder {
         Ok(links.clone())
     }
 
-    /// A reference to a value that is defined later.
+    /// A reference to a value that [`define`](Self::define) supplies later, so that values may refer to each
+    /// other in circles.
     pub fn reserve<T: ?Sized + 'static>(&mut self) -> ValueRef<T> {
         self.entries.push(None);
         let index = u32::try_from(self.entries.len() - 1).expect("memory ends before the numbers do");
         ValueRef::link(GraphPosition { anchor: Arc::clone(&self.anchor), index })
     }
 
-    /// Defines the value of a reserved reference.
+    /// Supplies the value of a reserved reference.
     ///
     /// # Errors
     /// [`GraphError::NotReserved`], [`GraphError::AlreadyDefined`].
@@ -79,7 +80,8 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// A reference to a value of this graph.
+    /// Adds a value to the graph, and refers to it. In a cycle, one value needs [`reserve`](Self::reserve)
+    /// and [`define`](Self::define) instead.
     pub fn add<T, I>(&mut self, value: I) -> ValueRef<T>
     where
         T: ImplementedBy<I> + ?Sized,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::encoder::values::{Cast, Entry, EntryVtable};
 use crate::{CdrError, Decode, Encode, Encoder, ValueFactory};
 
-/// The base of every value (IDL `ValueBase`).
+/// The base of all value types (IDL `ValueBase`).
 pub trait ValueBase: Any + Send + Sync {}
 
 impl<T: Any + Send + Sync> ValueBase for T {}
@@ -35,7 +35,7 @@ impl ValueType for dyn ValueBase {
 
 /// A value type with state: not an abstract one.
 pub trait ConcreteValue: ValueType {
-    /// Its members with those of its bases.
+    /// The state members in the order of their encoding, those of its bases first.
     type State: Encode + Decode;
     /// Its repository id, then those of the bases that it may be truncated to, nearest first.
     const IDS: &'static [&'static str];
@@ -62,7 +62,7 @@ pub trait IsA<B: ?Sized> {
 }
 
 impl Entry {
-    /// A value of type `T`, implemented by `I`.
+    /// Erases the type of a value that is implemented by `I`.
     pub fn new<T: ImplementedBy<I> + ?Sized, I: Any + Send + Sync>(value: I) -> Self {
         Self { value: Arc::new(value), vtable: &VtableOf::<T, I>::VTABLE }
     }

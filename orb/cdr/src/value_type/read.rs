@@ -59,9 +59,9 @@ impl Decoder<'_> {
             };
         }
         let graph = graph_position.anchor.graph().expect("complete graphs are kept for the rest of the message");
-        let found = graph.entry(graph_position.index).vtable().ids[0];
+        let repository_id = graph.entry(graph_position.index).vtable().ids[0];
         let value = ValueRef::owned(graph, graph_position.index);
-        value.map(Some).ok_or(CdrError::WrongValue { expected: expected.required.repository_id, found })
+        value.map(Some).ok_or(CdrError::WrongValue { expected: expected.required.repository_id, found: repository_id })
     }
 
     fn value_place(&mut self, expected: ExpectedType) -> Result<Option<GraphPosition>, CdrError> {

@@ -76,19 +76,19 @@ impl Plain {
         let step = |at: usize| self.ends[at % 8] - at % 8;
         // After eight values at most, offsets repeat.
         let (mut at, mut left) = (start % 8, len);
-        let mut seen = [None; 8];
+        let mut offsets = [None; 8];
         while left > 0 {
-            if let Some((before, then)) = seen[at % 8] {
+            if let Some((before, then)) = offsets[at % 8] {
                 let (octets, values): (usize, usize) = (at - before, then - left);
                 let turns = left / values;
                 at = at.checked_add(octets.checked_mul(turns)?)?;
                 left -= turns * values;
-                seen = [None; 8];
+                offsets = [None; 8];
                 if left == 0 {
                     break;
                 }
             }
-            seen[at % 8] = Some((at, left));
+            offsets[at % 8] = Some((at, left));
             at = at.checked_add(step(at))?;
             left -= 1;
         }

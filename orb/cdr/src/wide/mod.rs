@@ -188,7 +188,8 @@ macro_rules! text {
 text!(WString);
 text!(BoundedWString<N>, const N: usize);
 
-/// A borrowed text that is encoded as a `wstring`: generated stubs pass `in` parameters of that type so.
+/// A borrowed text that is encoded as a `wstring`. Generated stubs pass `in` parameters of that IDL type as
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub struct Wide<'t>(
     /// The text, in Rust's UTF-8.

@@ -224,7 +224,7 @@ impl<R, E> fmt::Debug for Pending<R, E> {
 }
 
 impl Poller {
-    /// Stores a reply until it is taken.
+    /// Holds the reply of a call until the program takes it.
     pub fn new<R: Send + 'static, E: UserExceptions + Send + 'static>(
         target: &ObjectRef,
         operation: &'static str,
@@ -234,7 +234,7 @@ impl Poller {
         Self { target: target.clone(), operation, pending: Arc::new(pending) }
     }
 
-    /// The target object of the request.
+    /// The reference that the operation was called by (`operation_target`).
     #[must_use]
     pub fn operation_target(&self) -> &ObjectRef {
         &self.target
@@ -362,7 +362,7 @@ impl PollableSet {
         })
     }
 
-    /// Removes a pollable.
+    /// Takes a pollable out of the set. Its reply can still be taken by the poller.
     ///
     /// # Errors
     /// [`PollableSetError::UnknownPollable`] if the pollable is not in the set.
@@ -375,7 +375,7 @@ impl PollableSet {
         Ok(())
     }
 
-    /// The number of members.
+    /// The pollables that have not been returned or removed.
     #[must_use]
     pub fn number_left(&self) -> usize {
         self.members.lock().len()

@@ -41,7 +41,7 @@ impl TimerFuture {
         Self { orb: WeakOrb::of(orb), at, entry: Arc::default(), call_id: None, of_request: false }
     }
 
-    /// A timer for a request of a client.
+    /// A timer of a request that a client waits for, not of a call within this ORB.
     pub fn of_request(orb: &Orb, at: Instant) -> Self {
         let mut delay = Self::until(orb, at);
         delay.of_request = true;

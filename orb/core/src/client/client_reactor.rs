@@ -215,7 +215,8 @@ impl ClientReactor {
         }
     }
 
-    /// Registers a connection with the reactor.
+    /// Registers a connection with the reactor, which watches its handle only once the connection asks for
+    /// it.
     ///
     /// # Errors
     /// NO_RESOURCES if the reactor cannot be started.
@@ -232,7 +233,7 @@ impl ClientReactor {
         connection.register_with(register).map_err(no_reactor)
     }
 
-    /// Runs a future in the reactor's thread.
+    /// Runs a future in the reactor's thread, until it is ready or the ORB is shut down.
     ///
     /// # Errors
     /// As `register_call`.

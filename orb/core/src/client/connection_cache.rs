@@ -38,8 +38,9 @@ pub enum Purging {
 #[non_exhaustive]
 pub enum ConnectionSharing {
     /// No two calls use a connection at once. At the limit of the peer's connections
-    /// ([`connections_per_peer`](crate::OrbBuilder::connections_per_peer)) a call waits for one. A call that is made inside of
-    /// an upcall of another may wait for ever then: one connection more than calls are nested is needed.
+    /// ([`connections_per_peer`](crate::OrbBuilder::connections_per_peer)) a call waits for one. A call that
+    /// is made inside of an upcall of another may then wait for ever, unless the limit is greater than the
+    /// depth of nesting.
     Exclusive,
     /// Exclusive while another may be opened, then shared.
     #[default]

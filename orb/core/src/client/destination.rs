@@ -81,7 +81,7 @@ pub struct Destination {
     begin_timed: Option<BeginTimed>,
     /// The hash function of the server's operations, if it is used.
     operations: Option<Box<dyn OperationContexts>>,
-    /// The key of the object in this profile.
+    /// The octets by which the server finds the object. Other profiles may have others.
     pub object_key: Vec<u8>,
     /// The form in which the object is addressed, if not by its key.
     target: Option<Box<Target<'static>>>,

@@ -45,13 +45,13 @@ impl Default for WriteLimits {
 /// The conditions for writing buffered one-ways.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Buffering {
-    /// The latest time, counted from the first of them.
+    /// The longest time for which a one-way is buffered.
     pub timeout: Duration,
-    /// The number of messages.
+    /// The number of buffered one-ways at which all are written.
     pub messages: u32,
-    /// The number of octets in all buffered messages.
+    /// The octets of buffered one-ways at which all are written.
     pub octets: usize,
-    /// Whether the first one is written at once, if the connection was quiet.
+    /// Whether a one-way is written at once if the connection was quiet before it.
     pub is_prompt: bool,
 }
 

@@ -78,7 +78,7 @@ fn poll_caught(task: &mut Task, cx: &mut Context<'_>) -> Poll<()> {
     })
 }
 
-/// Threads that run jobs.
+/// A pool of threads, or a queue, in which jobs are run.
 pub trait Executor: Send + Sync + 'static {
     /// Queues a job; returns false if the threads have ended, or have too many jobs.
     fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool;
@@ -90,7 +90,7 @@ impl<E: Executor> Executor for Arc<E> {
     }
 }
 
-/// Runs a future in these threads.
+/// Polls a future in these threads, once at the beginning and after each wake-up.
 pub fn run_in(threads: impl Executor, task: Task) {
     Wake::wake(PolledTask::new(threads, task, Stage::Waiting));
 }

@@ -100,7 +100,7 @@ impl OrbSetting {
     }
 }
 
-/// The reason why arguments configure no ORB.
+/// The reason why the arguments of a program configure no ORB.
 #[derive(thiserror::Error)]
 pub enum OrbArgsError {
     /// A file of TLS cannot be read.
@@ -115,7 +115,7 @@ pub enum OrbArgsError {
     /// The ORB has no such option, or the option does not take the value.
     #[error("cannot use --orb")]
     Option(#[from] InitError),
-    /// The site cannot be used.
+    /// The site that `--site` names does not exist, or its file is invalid.
     #[error(transparent)]
     Site(#[from] SiteError),
     /// A file of sites is named, and no site of it.

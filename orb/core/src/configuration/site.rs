@@ -86,7 +86,7 @@ pub struct SiteSetting {
     pub column: usize,
 }
 
-/// The reason why a site cannot be used.
+/// A fault in a file of sites, with its line, or a site that it does not have.
 #[derive(Clone, Eq, PartialEq)]
 pub struct SiteError {
     file: PathBuf,
@@ -103,7 +103,7 @@ impl SiteError {
         Self { file: file.to_owned(), position: None, reason: reason.into(), source: None }
     }
 
-    /// The file that cannot be used.
+    /// The file of sites that has the fault.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
@@ -197,13 +197,13 @@ impl Site {
         }
     }
 
-    /// Its name in the file.
+    /// The name by which the file has it, such as `plant` for `[sites.plant]`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The file that it comes from.
+    /// The file that it was read from.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
@@ -215,13 +215,13 @@ impl Site {
         &self.settings
     }
 
-    /// The policy of authorization of its services.
+    /// The policy file that services of this site use when they have no option `--policy`.
     #[must_use]
     pub fn policy(&self) -> Option<&SiteSetting> {
         self.policy.as_ref()
     }
 
-    /// The file for the decisions of the policy.
+    /// The file to which services of this site write the decisions of their policy.
     #[must_use]
     pub fn audit(&self) -> Option<&SiteSetting> {
         self.audit.as_ref()

@@ -11,7 +11,7 @@ use super::{
     metrics::{ConnectionMetrics, Metrics, Side},
 };
 
-/// The diagnostics of one call.
+/// Observes the request of one call, for its span, trace and metrics.
 pub trait CallObserver {
     /// Called before the request is sent over a connection, or, without one, served by this ORB.
     fn sent(

@@ -52,7 +52,7 @@ pub(crate) trait MetricsEndpoint: Send + Sync + fmt::Debug {
     fn close(&self);
 }
 
-/// An ORB's state of diagnostics.
+/// The metrics, trace propagation and metrics endpoint of one ORB.
 #[derive(Debug)]
 pub struct Diagnostics {
     is_enabled: bool,

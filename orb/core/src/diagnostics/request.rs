@@ -24,8 +24,8 @@ const IMPLICIT: &[&str] = &[
 ];
 
 impl Diagnostics {
-    /// Whether a request is observed: all are, or it carries a trace context, or the serving thread works for
-    /// a trace that the request may not belong to.
+    /// Whether a request is observed: because all are, because it carries a trace context, or because the
+    /// serving thread works for a trace, to which the request need not belong.
     #[inline]
     pub fn is_request_observed(&self, header: &RequestHeader<'_>) -> bool {
         self.is_observed() || !header.service_contexts.is_empty() && self.is_of_trace(header)
@@ -58,7 +58,7 @@ struct RequestEnd {
 }
 
 impl ObservedRequest {
-    /// Begins the observation of a request.
+    /// Opens the span of a received request, joins its trace, and counts it.
     pub fn begin(
         diagnostics: &Diagnostics,
         peer: &str,
@@ -99,7 +99,7 @@ impl ObservedRequest {
         self.span.in_scope(act)
     }
 
-    /// Records the servant. `has_operation`: its table has the operation.
+    /// Records the servant's interface and operation. `has_operation`: its table has the operation.
     pub fn record_servant(&self, interface: &str, operation: &str, has_operation: bool) {
         self.span.record("interface", interface);
         let is_known = has_operation || IMPLICIT.contains(&operation);
@@ -110,7 +110,7 @@ impl ObservedRequest {
         }
     }
 
-    /// Records the exception of the reply.
+    /// Records that the reply will have this exception.
     pub fn record_exception(&self, exception: &SystemException) {
         self.span.in_scope(|| tracing::debug!(target: "spandrel::request", %exception, "failed"));
         self.ending.lock().exception = Some(exception.kind());

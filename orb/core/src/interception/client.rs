@@ -187,7 +187,7 @@ impl<'r> ClientRequestInfo<'r> {
         Ok(self.description()?.contexts.clone())
     }
 
-    /// The context that is sent with the request.
+    /// The IDL context that is sent with the request.
     ///
     /// # Errors
     /// As [`exceptions`](Self::exceptions).
@@ -196,7 +196,7 @@ impl<'r> ClientRequestInfo<'r> {
         Ok(self.description()?.operation_context.clone())
     }
 
-    /// The result of a dynamic request.
+    /// The return value of a dynamic request.
     ///
     /// # Errors
     /// NO_RESOURCES for requests of compiled stubs, which have no description; BAD_INV_ORDER except in
@@ -222,7 +222,7 @@ impl<'r> ClientRequestInfo<'r> {
         Ok(sync_scope(self.response_request.0))
     }
 
-    /// The outcome of the request.
+    /// The status with which the request has ended, also without a reply.
     ///
     /// # Errors
     /// BAD_INV_ORDER at the starting points.
@@ -259,7 +259,7 @@ impl<'r> ClientRequestInfo<'r> {
         find_context(&self.outgoing.contexts, id)
     }
 
-    /// A context of the reply.
+    /// The context of the reply with this id.
     ///
     /// # Errors
     /// BAD_PARAM if none has this id; BAD_INV_ORDER before there is a reply.
@@ -283,7 +283,7 @@ impl<'r> ClientRequestInfo<'r> {
         }
     }
 
-    /// The profile that the request is sent to.
+    /// The profile of the effective target to whose address the request is sent.
     ///
     /// # Errors
     /// INV_OBJREF if it cannot be decoded; a reference that can be invoked has one that can.
@@ -291,7 +291,7 @@ impl<'r> ClientRequestInfo<'r> {
         self.find_profile().map(|(tagged, _)| tagged.clone())
     }
 
-    /// The component of that profile with this id.
+    /// The first component of the effective profile with this id.
     ///
     /// # Errors
     /// BAD_PARAM if there is none; BAD_INV_ORDER in `send_poll`.
@@ -299,7 +299,7 @@ impl<'r> ClientRequestInfo<'r> {
         self.effective_components(id).map(|mut components| components.swap_remove(0))
     }
 
-    /// The components of that profile with this id, at least one.
+    /// The components of the effective profile with this id, at least one.
     ///
     /// # Errors
     /// As [`effective_component`](Self::effective_component).
@@ -314,7 +314,7 @@ impl<'r> ClientRequestInfo<'r> {
         }
     }
 
-    /// The policy of this type for the request.
+    /// The policy of this type that is in force for the request, from the reference, the thread or the ORB.
     ///
     /// # Errors
     /// INV_POLICY if no policy of this type is in force; BAD_INV_ORDER in `send_poll`.
@@ -338,7 +338,7 @@ impl<'r> ClientRequestInfo<'r> {
         }
     }
 
-    /// Its repository id.
+    /// The repository id of the exception, which need not be decoded for that.
     ///
     /// # Errors
     /// BAD_INV_ORDER except in `receive_exception`.

@@ -7,10 +7,10 @@ use spandrel_cdr::{Any, ByteOrder, CdrError, GiopVersion, Limits, OctetForm, Typ
 
 use crate::{Orb, orb::WeakOrb};
 
-/// An encoding of values (`IOP::Encoding`).
+/// The form in which a codec writes values, and its version (`IOP::Encoding`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Encoding {
-    /// The format; [`Encoding::CDR_ENCAPS`] is the only one.
+    /// The form; [`Encoding::CDR_ENCAPS`] is the only one.
     pub format: i16,
     /// The version of GIOP whose rules the values follow.
     pub major_version: u8,
@@ -35,7 +35,7 @@ impl Encoding {
 pub struct UnknownEncoding(pub Encoding);
 spandrel_error::debug_as_report!(UnknownEncoding);
 
-/// The reason why a [`Codec`] fails.
+/// The reason why octets or a value are not what a [`Codec`] takes.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
@@ -55,7 +55,7 @@ fn invalid_type(data: &Any, cause: CdrError) -> CodecError {
     CodecError::InvalidTypeForEncoding(data.type_code().clone(), cause)
 }
 
-/// The factory of codecs (`IOP::CodecFactory`).
+/// Creates [`Codec`]s (`IOP::CodecFactory`).
 ///
 /// ```
 /// # mod spandrel { pub use spandrel_orb::*; pub mod policy { pub use spandrel_orb::{BidirectionalPolicy, policy::*}; } pub mod cdr { pub use spandrel_cdr::GiopVersion; } pub mod types { pub use spandrel_cdr::Any; } }
@@ -124,7 +124,7 @@ impl Codec {
         from_octets(data, &self.bound(orb.as_ref())).map_err(CodecError::FormatMismatch)
     }
 
-    /// Encodes the value alone.
+    /// Encodes the value without its type code. The receiver must know the type.
     ///
     /// # Errors
     /// `InvalidTypeForEncoding`.

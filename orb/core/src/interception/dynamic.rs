@@ -21,7 +21,7 @@ pub enum ParameterMode {
     InOut = 2,
 }
 
-/// A parameter of a request (`Dynamic::Parameter`).
+/// A parameter of a request, with its value as far as it is known (`Dynamic::Parameter`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
     /// Its value; for an `out` parameter, `None` before the reply.
@@ -35,9 +35,9 @@ pub struct Parameter {
 /// A dynamic request as interceptors see it.
 #[derive(Clone, Debug, Default)]
 pub struct DynamicRequest {
-    /// Its parameters, in order.
+    /// Its parameters in the order of IDL, without the result.
     pub arguments: Vec<Parameter>,
-    /// The type of the result.
+    /// The type of the return value; `void` for an operation without one.
     pub return_type: TypeCode,
     /// The types of the exceptions that the operation raises.
     pub exceptions: Vec<TypeCode>,

@@ -15,7 +15,7 @@ enum UserExceptionBody {
     User { repository_id: Box<str>, source: ExceptionOctets, body: usize, wire: Wire, orb: Orb },
 }
 
-/// The octets of a user exception.
+/// The message or the reply that contains a user exception.
 #[derive(Clone, Debug)]
 pub enum ExceptionOctets {
     /// Of a message that was received.
@@ -29,8 +29,7 @@ impl RaisedException {
         Self(UserExceptionBody::System(exception))
     }
 
-    /// A user exception whose repository id begins at `body`. If it cannot be decoded, the MARSHAL exception
-    /// of that.
+    /// A user exception whose repository id begins at `body`; MARSHAL if it cannot be decoded.
     pub fn user_exception(source: ExceptionOctets, body: usize, wire: Wire, orb: &Orb) -> Self {
         let raised = UserExceptionBody::User { repository_id: Box::default(), source, body, wire, orb: orb.clone() };
         let read = raised.members().and_then(|mut input| input.str().map(std::borrow::Cow::into_owned));

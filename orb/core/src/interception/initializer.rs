@@ -91,7 +91,7 @@ impl OrbInitInfo<'_> {
         self.orb.codec_factory()
     }
 
-    /// Registers an initial reference (16.7.2.6).
+    /// Makes an object known to `resolve_initial_references` under this name (16.7.2.6).
     ///
     /// # Errors
     /// [`InvalidName`] for an empty name, or one that is registered already.

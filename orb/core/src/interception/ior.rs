@@ -109,13 +109,13 @@ impl<'a> IorInfo<'a> {
 }
 
 impl IorInfo<'_> {
-    /// The adapter's policy of this type, if it has one.
+    /// The value of a policy in force in the adapter (16.5.5.1); `None` if it has no policy of this type.
     #[must_use]
     pub fn effective_policy(&self, policy_type: PolicyType) -> Option<Policy> {
         self.adapter.policy(policy_type)
     }
 
-    /// Adds a component to all profiles.
+    /// Adds a component to every profile of the adapter's references.
     ///
     /// # Errors
     /// BAD_INV_ORDER except in `establish_components`.
@@ -145,7 +145,7 @@ impl IorInfo<'_> {
         }
     }
 
-    /// The id of the adapter's manager.
+    /// The id of the adapter's manager, unique within its ORB.
     #[must_use]
     pub fn manager_id(&self) -> &str {
         self.adapter.manager_id()
@@ -157,7 +157,7 @@ impl IorInfo<'_> {
         self.adapter.state()
     }
 
-    /// The identity of the adapter.
+    /// The identity of the adapter, as its references will have it.
     ///
     /// # Errors
     /// BAD_INV_ORDER except in `components_established`.
@@ -173,7 +173,7 @@ impl IorInfo<'_> {
         if self.is_established { Ok(self.factory.clone()) } else { Err(not_available()) }
     }
 
-    /// Replaces the factory of the adapter's references.
+    /// Replaces the factory that makes the adapter's references from now on.
     ///
     /// # Errors
     /// BAD_INV_ORDER except in `components_established`.

@@ -144,7 +144,7 @@ pub struct LocateRequestInfo<'r> {
 }
 
 impl<'r> LocateRequestInfo<'r> {
-    /// The ORB that received the LocateRequest.
+    /// The ORB that received the LocateRequest, for calls and references of the interceptor.
     #[must_use]
     pub fn orb(&self) -> &'r Orb {
         self.orb
@@ -197,7 +197,7 @@ impl ServerRequestInfo<'_> {
         &self.header.operation
     }
 
-    /// The ORB that received the request.
+    /// The ORB that received the request, for calls and references of the interceptor.
     #[must_use]
     pub fn orb(&self) -> &Orb {
         self.orb
@@ -245,7 +245,7 @@ impl ServerRequestInfo<'_> {
         Err(no_description())
     }
 
-    /// The context of the request.
+    /// The IDL context that the client has sent.
     ///
     /// # Errors
     /// As [`arguments`](Self::arguments).
@@ -254,7 +254,7 @@ impl ServerRequestInfo<'_> {
         Err(no_description())
     }
 
-    /// The result of the operation.
+    /// The return value of the operation.
     ///
     /// # Errors
     /// NO_RESOURCES: compiled skeletons do not have it; BAD_INV_ORDER except in `send_reply`.
@@ -275,7 +275,7 @@ impl ServerRequestInfo<'_> {
         sync_scope(self.response)
     }
 
-    /// The outcome of the request.
+    /// The status with which the request ends, as its client will see it.
     ///
     /// # Errors
     /// BAD_INV_ORDER before the ending points.
@@ -295,7 +295,7 @@ impl ServerRequestInfo<'_> {
         }
     }
 
-    /// The value of a slot of the request.
+    /// The value of a slot for the time of the request; an empty `any` if none was set.
     ///
     /// # Errors
     /// A slot that was not allocated.
@@ -312,7 +312,7 @@ impl ServerRequestInfo<'_> {
         self.record.slots.set(id, data)
     }
 
-    /// A context that came with the request.
+    /// The context of the request with this id.
     ///
     /// # Errors
     /// BAD_PARAM if none has this id.
@@ -321,7 +321,7 @@ impl ServerRequestInfo<'_> {
         data.map(|data| ServiceContext { id, data: data.to_vec() }).ok_or_else(|| no_context(id))
     }
 
-    /// A context of the reply.
+    /// The context of the reply with this id, if an interceptor or the servant has added one.
     ///
     /// # Errors
     /// BAD_PARAM if none has this id; BAD_INV_ORDER before there is a reply.

@@ -5,7 +5,7 @@ pub use crate::{
     client::connection::{AdoptedReader, CallbackDispatcher},
 };
 
-/// The cancellation of requests.
+/// The state by which the request of a servant is cancelled, and the request of the present thread.
 pub mod cancellation {
     pub use crate::call::cancellation::{
         CancellationSource, RequestOfThread, SERVING, renew, set_request_of_thread, source_of_thread,

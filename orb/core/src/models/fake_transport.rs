@@ -11,7 +11,7 @@ use super::{
     pipe::PipeEnd,
 };
 
-/// The behaviour of a fake server.
+/// The faults that a fake server makes in a run of a model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FakeBehaviour {
     /// The length of its replies' bodies.
@@ -24,7 +24,7 @@ pub struct FakeBehaviour {
     pub is_serial: bool,
 }
 
-/// The record of a fake server.
+/// What a fake server has seen, to compare with what its clients report.
 #[derive(Debug, Default)]
 pub struct Record {
     /// The tokens of the requests that it read whole.

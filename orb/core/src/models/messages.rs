@@ -7,7 +7,7 @@ use spandrel_giop::{
 };
 use spandrel_transport::MessageReader;
 
-/// A request for a reply with this token, or for none.
+/// A request of a model, with the token by which its reply is known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FakeRequest {
     pub id: u32,
@@ -64,7 +64,7 @@ pub fn bare(message_type: MessageType) -> [u8; 12] {
     bare_message(GiopVersion::V1_2, ByteOrder::NATIVE, message_type)
 }
 
-/// Decodes a request.
+/// Reads the header and the token of a request of a model.
 ///
 /// # Panics
 /// If the message is no request of a model.

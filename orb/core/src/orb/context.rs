@@ -21,7 +21,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context without properties.
+    /// A context to which properties are added by [`set`](Self::set).
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -33,7 +33,7 @@ impl Context {
         self
     }
 
-    /// The value of a property.
+    /// The value of the property with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)

@@ -33,7 +33,7 @@ pub(crate) struct RuntimeReferences(RwLock<Vec<(String, Ior)>>);
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidName {
-    /// The name is empty.
+    /// The name has no characters.
     #[error("the name of the initial reference is empty")]
     Empty,
     /// Another object is registered by this name.

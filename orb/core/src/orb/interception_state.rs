@@ -10,7 +10,8 @@ use spandrel_sync::{
 
 use crate::orb::lazy_part::LazyPart;
 
-/// The number of a slot (16.4.3).
+/// The number of a slot of [`PiCurrent`](crate::interception::PiCurrent) (16.4.3), from
+/// [`allocate_slot`](crate::OrbBuilder::allocate_slot).
 pub type SlotId = u32;
 
 /// The identity of an ORB in the slots of its threads; unique while a weak reference to it exists.
@@ -28,7 +29,7 @@ pub(crate) struct InterceptionPoints {
 const CLIENT: u8 = 1;
 const SERVER: u8 = 2;
 
-/// An ORB's state of interception.
+/// The interceptors of one ORB, and the flags by which calls see that there are none.
 #[derive(Debug, Default)]
 pub struct InterceptionState {
     /// Set when the ORB is ready: while it is being made nothing is intercepted.
@@ -61,7 +62,7 @@ impl InterceptionState {
         self.sides.load(Ordering::Acquire) & CLIENT != 0
     }
 
-    /// Whether server points have work for a request, be it only the slots of its thread.
+    /// Whether a request has to pass server points, if only for the slots of its thread.
     #[inline]
     pub fn has_server_points(&self) -> bool {
         self.sides.load(Ordering::Acquire) & SERVER != 0

@@ -11,7 +11,7 @@ use spandrel_transport::{Address, Deadline, PublishedAddresses};
 use super::Orb;
 use crate::client::{CallFailure, ClientConnection, Reply, call_kind::CallKind, destination::Destination};
 
-/// The server side of an ORB.
+/// The interface by which the client side reaches `orb/server`, which this crate does not link.
 pub trait ServerSide: Any + Send + Sync {
     /// Begins to listen on the configured endpoints at first use, and returns the addresses for references.
     ///
@@ -31,8 +31,8 @@ pub trait ServerSide: Any + Send + Sync {
     /// Records that this thread sends a one-way to an object of this ORB.
     fn record_one_way(&self, orb: &Orb);
 
-    /// Whether a two-way call of this thread may be run at once. If not, it takes the way of the one-ways that
-    /// it must not overtake, and later calls need not.
+    /// Whether a two-way call of this thread may run at once. If not, it has to follow earlier one-ways,
+    /// which it must not overtake; later calls need not.
     fn settle(&self, orb: &Orb) -> bool;
 
     /// Runs a request to an object of this ORB in the calling thread, and returns the reply.
@@ -62,7 +62,7 @@ pub trait ServerSide: Any + Send + Sync {
         code_sets: Option<&ServiceContext>,
     ) -> Option<Arc<ClientConnection>>;
 
-    /// The present levels for metrics.
+    /// The numbers of threads, waiting requests and octets at this moment.
     fn levels(&self) -> ServerLevels;
 
     /// Ends the wait of all requests that the adapter holds: the ORB begins to shut down.
@@ -80,14 +80,14 @@ pub trait ServerSide: Any + Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct NothingToSend;
 
-/// The levels of a server for metrics.
+/// The numbers of a server's threads, waiting requests and octets at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServerLevels {
     /// Requests that adapter managers hold.
     pub held: usize,
-    /// Threads of connections with a thread of their own.
+    /// Threads that serve one connection alone.
     pub threaded: usize,
-    /// Threads of the pool.
+    /// Threads that serve any connection.
     pub pooled: usize,
     /// Requests that wait for a thread.
     pub queued: usize,

@@ -13,7 +13,7 @@ use spandrel_sync::atomic::{AtomicBool, Ordering};
 
 use crate::{PolicyType, PolicyValue};
 
-/// An ORB's state of bidirectional GIOP.
+/// Whether connections of one ORB carry requests in both directions.
 #[derive(Debug)]
 pub struct Bidirectional {
     /// Whether connections are used by both sides.
@@ -63,10 +63,10 @@ impl Bidirectional {
 /// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum BidirectionalPolicy {
-    /// They are not: clients have to connect.
+    /// Objects are called over connections that the caller has opened.
     #[default]
     Normal,
-    /// They are: the server may call back over the connection that the client opened.
+    /// Objects are also called over connections that their own ORB has opened to the caller.
     Both,
 }
 

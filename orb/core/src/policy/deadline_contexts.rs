@@ -136,7 +136,8 @@ fn absolute(deadline: &Deadline, expects_reply: bool, policies: Option<&ServiceC
     Some(ServiceContext { id: INVOCATION_POLICIES, data: out.to_vec() })
 }
 
-/// The deadline in the contexts of a request.
+/// The deadline that the contexts of a request state, as a remaining time or by the standard's policies;
+/// `None` without one.
 #[inline]
 pub fn request_deadline(contexts: &ServiceContexts<'_>) -> Option<RequestDeadline> {
     RequestDeadline::of(contexts)

@@ -29,7 +29,7 @@ pub enum PolicyScope {
     Client,
     /// As [`Client`](Self::Client). The policy decides on the connections of calls, by an optional part of the ORB.
     Binding,
-    /// An adapter; and an ORB, for its adapters. Threads and references refuse it (NO_PERMISSION).
+    /// An adapter, or an ORB for its adapters. Threads and references refuse it (NO_PERMISSION).
     Adapter,
 }
 

@@ -19,11 +19,11 @@ use crate::policy::thread_flags::{self, ThreadFlag};
 /// The limits on the time of a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RequestDeadline {
-    /// The reply is not needed after that.
+    /// The time from which on the reply is not needed.
     pub answer: Option<Instant>,
-    /// The upcall must not begin before that.
+    /// The time before which the upcall must not begin.
     pub start: Option<Instant>,
-    /// The upcall must not begin after that.
+    /// The time after which the upcall must not begin.
     pub delivery: Option<Instant>,
 }
 
@@ -58,7 +58,8 @@ pub fn remaining_time() -> Option<Duration> {
     inherited().map(|deadline| deadline.saturating_duration_since(Instant::now()))
 }
 
-/// The deadline of the request that this thread serves.
+/// The deadline of the request that this thread serves; `None` without one. Calls of the thread end by it,
+/// too.
 pub fn inherited() -> Option<Instant> {
     DEADLINE.with(Cell::get)
 }
@@ -76,7 +77,8 @@ pub struct InheritedDeadline {
 }
 
 impl InheritedDeadline {
-    /// Enters the service of a request.
+    /// Lets calls of this thread inherit `deadline`, or an earlier one that is in force, until the value is
+    /// dropped.
     pub fn enter(deadline: Instant) -> Self {
         let deadline = inherited().map_or(deadline, |outer| outer.min(deadline));
         Self { outer: replace_inherited(Some(deadline)) }

@@ -217,11 +217,11 @@ pub(crate) fn span(time: u64) -> Duration {
 /// ```
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct UtcT {
-    /// The time in UTC.
+    /// The point in UTC, in 100 ns since 15 October 1582.
     pub time: u64,
     /// The lower 32 bits of the inaccuracy, in 100 ns.
     pub inacclo: u32,
-    /// The upper 16 bits of the inaccuracy.
+    /// The upper 16 bits of the inaccuracy, a number of 48 bits.
     pub inacchi: u16,
     /// The time zone in minutes east of Greenwich; it does not change the point in time.
     pub tdf: i16,

@@ -40,15 +40,15 @@ impl UserExceptions for SystemException {
     }
 }
 
-/// The exception in an error enum.
+/// The exception in an error enum: one of its user exceptions, or else the system exception.
 pub type Raised<'a> = Result<&'a (dyn RaisedException + 'static), &'a SystemException>;
 
-/// A generated error enum.
+/// An enum that the compiler generates for the exceptions of an operation.
 pub trait ErrorEnum: From<SystemException> + Sized {
     /// Decodes the members of the exception with this repository id; `None` if the enum has no variant for it.
     fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>>;
 
-    /// The exception in the enum.
+    /// The user exception that the enum holds.
     ///
     /// # Errors
     /// The system exception, if this is one.

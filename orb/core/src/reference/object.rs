@@ -181,13 +181,13 @@ impl ObjectRef {
         self
     }
 
-    /// The IOR of the reference.
+    /// The type id and profiles, as the reference was received or made. Forwardings do not change it.
     #[must_use]
     pub fn ior(&self) -> &Ior {
         &self.0.ior
     }
 
-    /// The ORB of the reference.
+    /// The ORB whose connections carry the calls.
     #[must_use]
     pub fn orb(&self) -> &Orb {
         &self.0.orb
@@ -342,7 +342,7 @@ impl ObjectRef {
         route.forwards.lock().current().map(Arc::clone)
     }
 
-    /// Whether the object was forwarded.
+    /// Whether calls go to another reference that the server has replied with.
     #[inline]
     pub fn is_forwarded(&self) -> bool {
         self.0.route.is_forwarded.load(Ordering::Relaxed)
@@ -453,7 +453,7 @@ impl ObjectRef {
         self.0.route.is_bound.load(Ordering::Relaxed)
     }
 
-    /// Records whether the reference is bound.
+    /// Records whether the object has answered at its current location.
     #[doc(hidden)]
     #[inline]
     pub fn set_bound(&self, is_bound: bool) {

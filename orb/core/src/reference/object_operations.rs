@@ -56,7 +56,7 @@ impl ObjectRef {
         self.invoke("_interface", |_| Ok(()), Option::decode)
     }
 
-    /// The component that the object is a facet of, if it is (`get_component`, 8.3.12).
+    /// The component of which the object is a facet; `None` if it is of none (`get_component`, 8.3.12).
     ///
     /// # Errors
     /// Any system exception of the call.

@@ -56,12 +56,12 @@ pub struct ConnectionGroup {
 pub struct GroupProtocol {
     /// The scheme of its addresses, such as `iiop`. That of datagrams permits them for one-ways.
     pub scheme: &'static str,
-    /// The settings of its sockets.
+    /// The buffer sizes and other options of sockets of this protocol.
     pub sockets: SocketSettings,
 }
 
 impl ConnectionGroup {
-    /// A group without references.
+    /// A group whose connections may have any of the ORB's protocols. No reference uses it yet.
     #[must_use]
     pub fn new(orb: &Orb) -> Arc<Self> {
         Self::with_protocols(orb, None)

@@ -243,9 +243,10 @@ impl Orb {
         Ok(ObjectRef::new(self.clone(), Ior { type_id: type_id.to_owned(), profiles }))
     }
 
-    /// The key of an object of this ORB, if one of the reference's addresses is an endpoint of this ORB, however it is
-    /// written: by a published address, or by any other that reaches an open port, such as `localhost` and `0.0.0.0`. A
-    /// plain key has the key of its object. `None` for an object of another server, and before this ORB listens.
+    /// The key of an object of this ORB, if one of the reference's addresses is an endpoint of this ORB: a
+    /// published address, or another that reaches an open port, such as `localhost` and `0.0.0.0`. For a
+    /// plain key it is the key of the object that the plain key stands for. `None` for an object of another
+    /// server, and before this ORB listens.
     ///
     /// Host names are looked up if the port is that of an endpoint.
     #[must_use]
@@ -270,8 +271,8 @@ impl Orb {
         Some(alias.unwrap_or(key))
     }
 
-    /// The reference by this ORB's published addresses of an object of this ORB, if `ior` denotes one: as
-    /// [`own_object_key`](Self::own_object_key). Calls by it are collocated.
+    /// A reference with this ORB's published addresses, if `ior` denotes an object of this ORB by any address
+    /// ([`own_object_key`](Self::own_object_key)). Calls by it are collocated.
     ///
     /// # Errors
     /// A reference that cannot be encoded.

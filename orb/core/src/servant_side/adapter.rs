@@ -63,7 +63,7 @@ pub trait SupportedInterfaces {
     fn is_a(&self, repository_id: &str) -> bool;
 }
 
-/// The location of an object.
+/// The answer to a LocateRequest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Located {
     /// In this server, which may have to activate it for a request.
@@ -92,7 +92,7 @@ pub enum AdapterState {
     NonExistent = 4,
 }
 
-/// The description of an adapter that is being made.
+/// The policies and the state of a new adapter, for IOR interceptors.
 pub trait AdapterDescription {
     /// The names of the adapters from the root to itself.
     fn adapter_name(&self) -> Vec<String>;

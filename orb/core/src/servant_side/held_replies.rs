@@ -7,13 +7,13 @@ use spandrel_sync::{Weak, thread_local};
 
 use crate::policy::thread_flags::{self, ThreadFlag};
 
-/// A connection with such replies.
+/// A connection that delays replies until its thread has no further request to serve.
 pub trait HeldReplies: Send + Sync {
     /// Sends the replies that are held, and holds none until the next upcall. The record of this thread is removed.
     fn send_held(&self, holder: Holder);
 }
 
-/// The holder of replies, who sends them if no call comes before.
+/// The thread or task that sends held replies, unless a call sends them before.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Holder {
     /// The thread that the record belongs to.
@@ -56,7 +56,7 @@ fn replace(connection: &Weak<impl HeldReplies + 'static>, holder: Holder) {
     thread_flags::set(ThreadFlag::HeldReplies, true);
 }
 
-/// Removes that record. Returns false if there is none.
+/// Removes this thread's own record of the connection. Returns false if there is none.
 pub fn forget(connection: &Weak<impl HeldReplies + 'static>) -> bool {
     let is_held = thread_flags::is_set(ThreadFlag::HeldReplies) && is_recorded(connection, Holder::Thread);
     if is_held {
@@ -75,7 +75,7 @@ pub(crate) fn send() {
     }
 }
 
-/// Whether that is recorded for this thread.
+/// Whether this thread has a record of the connection and the holder.
 pub fn is_recorded(connection: &Weak<impl HeldReplies + 'static>, holder: Holder) -> bool {
     let is_it = |held: &(Weak<dyn HeldReplies>, Holder)| {
         std::ptr::addr_eq(held.0.as_ptr(), connection.as_ptr()) && held.1 == holder

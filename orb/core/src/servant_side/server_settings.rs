@@ -49,7 +49,7 @@ impl Default for DemuxDefaults {
     }
 }
 
-/// The settings of the server side of an ORB.
+/// The options of an ORB that concern its endpoints, connections, threads and adapters.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
     /// The endpoints on which the server listens. If there are none, IIOP on a port that the system chooses.
@@ -82,7 +82,7 @@ pub struct ServerSettings {
     pub max_deferred: usize,
     /// The size in octets above which messages are sent in fragments.
     pub fragment_size: usize,
-    /// The limits on the service contexts of a request.
+    /// The most service contexts of a request, and the most octets of their data.
     pub context_limits: ContextLimits,
     /// The most requests of one connection that may run at once.
     pub max_in_flight: u32,
@@ -108,7 +108,7 @@ pub struct ServerSettings {
     pub queue_overflow: QueueOverflow,
     /// Whether a request is first looked up where the last one of its connection was found.
     pub is_adaptive: bool,
-    /// The tables of adapters whose policies choose none.
+    /// The lookup tables of adapters whose policies do not choose any.
     pub demux: DemuxDefaults,
     /// The longest time in which a client may take no octets of its replies.
     pub send_timeout: Option<Duration>,
@@ -116,7 +116,7 @@ pub struct ServerSettings {
     pub idle_timeout: Option<Duration>,
     /// The longest time for the next MiB of a message that has begun, or its end.
     pub message_timeout: Option<Duration>,
-    /// The time after which a warning names what lets waiting requests run.
+    /// The time after which waiting requests are reported in a warning, with the remedy.
     pub long_wait_warning: Option<Duration>,
     /// Whether the reactor's threads serve other connections while they wait for replies.
     pub nests: bool,
@@ -163,7 +163,7 @@ impl ServerOptions {
     }
 }
 
-/// An executor of futures.
+/// The application's executor for the futures of asynchronous servants.
 #[derive(Clone)]
 pub struct Spawner(pub Arc<dyn Spawn>);
 
@@ -225,7 +225,7 @@ impl ServerSettings {
         self.publish.is_some() || self.endpoints.iter().any(is_stable)
     }
 
-    /// The time limits for clients.
+    /// The time limits by which a sweep closes idle and slow connections.
     pub fn client_timeouts(&self) -> ClientTimeouts {
         ClientTimeouts { idle: self.idle_timeout, message: self.message_timeout, reply: self.send_timeout }
     }
@@ -236,10 +236,10 @@ impl ServerSettings {
     }
 }
 
-/// The time limits for clients.
+/// The time limits by which a sweep closes idle and slow connections; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientTimeouts {
-    /// The time without a request.
+    /// The time since the last request.
     pub idle: Option<Duration>,
     /// The time for the next MiB of a message that has begun, or its end.
     pub message: Option<Duration>,

@@ -185,9 +185,9 @@ pub fn inherits(
 }
 
 fn lookup(repository: &ObjectRef, id: &str) -> Result<Option<ObjectRef>, SystemException> {
-    let found: Option<ObjectRef> = call(repository, "lookup_id", &[&id])?;
-    if found.is_some() || id.starts_with("IDL:") {
-        return Ok(found);
+    let definition: Option<ObjectRef> = call(repository, "lookup_id", &[&id])?;
+    if definition.is_some() || id.starts_with("IDL:") {
+        return Ok(definition);
     }
     call(repository, "lookup", &[&format!("::{}", id.trim_start_matches("::"))])
 }
@@ -214,11 +214,11 @@ pub fn documentation(
     repository: &ObjectRef,
     interface: &InterfaceDescription,
 ) -> Result<Documentation, SystemException> {
-    let mut found = Documentation::new();
+    let mut documentation = Documentation::new();
     for id in interface.bases().iter().map(String::as_str).chain([interface.id()]) {
         let Some(definition) = call::<Option<ObjectRef>>(repository, "lookup_id", &[&id])? else { continue };
-        if !document(&definition, id, &mut found)? {
-            return Ok(found);
+        if !document(&definition, id, &mut documentation)? {
+            return Ok(documentation);
         }
         // Its own operations and attributes only: those of the bases come with these.
         let contents: Vec<Option<ObjectRef>> = call(&definition, "contents", &[&Kind::DkAll, &true])?;
@@ -228,18 +228,18 @@ pub fn documentation(
                 let name: String = call(&content, "_get_name", &[])?;
                 let text: String = call(&content, "_get_documentation", &[])?;
                 // Inherited operations are operations of the interface.
-                found.insert_part(id, name.as_str(), text.as_str());
-                found.insert_part(interface.id(), name, text);
+                documentation.insert_part(id, name.as_str(), text.as_str());
+                documentation.insert_part(interface.id(), name, text);
             }
         }
     }
     for type_code in interface.named_types() {
         let Ok(id) = type_code.id() else { continue };
         if let Some(definition) = call::<Option<ObjectRef>>(repository, "lookup_id", &[&id])? {
-            document(&definition, id, &mut found)?;
+            document(&definition, id, &mut documentation)?;
         }
     }
-    Ok(found)
+    Ok(documentation)
 }
 
 /// Adds the documentation of a definition; returns whether the repository keeps it.
@@ -305,25 +305,25 @@ fn describe(definition: &ObjectRef) -> Result<InterfaceDescription, SystemExcept
 fn derived_values(definition: &ObjectRef, interface: &InterfaceDescription) -> Result<ValueTypes, SystemException> {
     let is_base =
         |type_code: &TypeCode| matches!(type_code.kind(), TcKind::Value | TcKind::Event | TcKind::AbstractInterface);
-    let mut found = ValueTypes::new();
+    let mut value_types = ValueTypes::new();
     let mut bases: Vec<TypeCode> = interface.named_types().into_iter().filter(is_base).collect();
     if bases.is_empty() {
-        return Ok(found);
+        return Ok(value_types);
     }
     let Some(repository) = call::<Option<ObjectRef>>(definition, "_get_containing_repository", &[])? else {
-        return Ok(found);
+        return Ok(value_types);
     };
     let values = values_in(repository)?;
-    let mut seen: HashSet<String> = HashSet::new();
+    let mut ids: HashSet<String> = HashSet::new();
     while let Some(base) = bases.pop() {
         for value in values.iter().filter(|value| value.derives_from(&base)) {
-            if value.id().is_ok_and(|id| seen.insert(id.to_owned())) {
-                found.add(value);
+            if value.id().is_ok_and(|id| ids.insert(id.to_owned())) {
+                value_types.add(value);
                 bases.extend(value.named_types().into_iter().filter(is_base));
             }
         }
     }
-    Ok(found)
+    Ok(value_types)
 }
 
 /// The value types and boxes in a repository, as far as it is searched.

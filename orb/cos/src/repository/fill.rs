@@ -27,11 +27,11 @@ use crate::repository::interface_repository::PartDocumentation;
 pub struct Changes {
     /// The definitions that were new.
     pub created: Vec<String>,
-    /// Those that differed, and are as in the IDL now.
+    /// Definitions that differed from the IDL, and are as in the IDL now.
     pub replaced: Vec<String>,
     /// Definitions in interfaces, values, structs, unions and exceptions that the IDL no longer has.
     pub removed: Vec<String>,
-    /// Those that were the same already.
+    /// The number of definitions that the repository had in the same form already.
     pub unchanged: usize,
 }
 

@@ -20,7 +20,7 @@ use crate::repository::interface_repository::PartDocumentation;
 /// The deepest nesting of definitions that is printed.
 const MAX_DEPTH: usize = 64;
 
-/// The reason why definitions cannot be printed.
+/// The reason why definitions of a repository cannot be printed as IDL.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrintError {
@@ -48,11 +48,12 @@ pub enum PrintError {
 pub fn print(repository: &ObjectRef, scope: Option<&str>) -> Result<String, PrintError> {
     let mut printer = Printer { is_documented: true, ..Printer::default() };
     printer.collect(repository, "", 0)?;
-    let wanted = scope.map(|scope| format!("::{}", scope.trim_start_matches("::")));
+    let scoped_name = scope.map(|scope| format!("::{}", scope.trim_start_matches("::")));
     let mut order = Vec::new();
     for (index, unit) in printer.units.iter().enumerate() {
-        let is_wanted = |wanted: &String| unit.defines(wanted) || unit.path.starts_with(&format!("{wanted}::"));
-        if wanted.as_ref().is_none_or(is_wanted) {
+        let is_wanted =
+            |scoped_name: &String| unit.defines(scoped_name) || unit.path.starts_with(&format!("{scoped_name}::"));
+        if scoped_name.as_ref().is_none_or(is_wanted) {
             order.push(index);
         }
     }
@@ -157,8 +158,8 @@ impl Printer {
         if !self.is_documented {
             return Ok(HashMap::new());
         }
-        let found: Vec<PartDocumentation> = call(object, "_get_part_documentation", &[])?;
-        Ok(found.into_iter().map(|it| (it.name, it.text)).collect())
+        let parts: Vec<PartDocumentation> = call(object, "_get_part_documentation", &[])?;
+        Ok(parts.into_iter().map(|it| (it.name, it.text)).collect())
     }
 
     /// Prints a unit after those that it needs.
@@ -257,7 +258,7 @@ impl Printer {
         let mut out = String::new();
         let mut open: Vec<String> = Vec::new();
         let mut prefix = String::new();
-        let mut known: HashSet<String> = HashSet::new();
+        let mut ids: HashSet<String> = HashSet::new();
         for piece in std::mem::take(&mut self.pieces) {
             let shared = open.iter().zip(&piece.modules).take_while(|(one, other)| one == other).count();
             let shared = if prefix == piece.prefix { shared } else { 0 };
@@ -279,7 +280,7 @@ impl Printer {
                     out.push_str(&comment(&documentation, &indent));
                 }
                 _ = writeln!(out, "{indent}module {} {{", identifier(module));
-                if known.insert(id.clone()) && id != expected_id(&prefix, &path) {
+                if ids.insert(id.clone()) && id != expected_id(&prefix, &path) {
                     _ = writeln!(out, "#pragma ID {path} \"{id}\"");
                 }
             }

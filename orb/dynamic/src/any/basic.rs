@@ -109,7 +109,7 @@ basic! {
 
 /// Texts, references and dynamic values in an `any`; with the errors of the other basic types.
 impl DynAny {
-    /// Inserts a `string`.
+    /// Replaces the `string` at the current position, or the value itself.
     ///
     /// # Errors
     /// As for all basic types; [`DynAnyError::InvalidValue`] beyond the type's bound.
@@ -120,7 +120,7 @@ impl DynAny {
         })
     }
 
-    /// Gets a `string`.
+    /// The `string` at the current position, or the value itself.
     ///
     /// # Errors
     /// As for all basic types.
@@ -131,7 +131,7 @@ impl DynAny {
         }
     }
 
-    /// Inserts a `wstring`.
+    /// Replaces the `wstring` at the current position, or the value itself.
     ///
     /// # Errors
     /// As for all basic types; [`DynAnyError::InvalidValue`] beyond the type's bound.
@@ -142,7 +142,7 @@ impl DynAny {
         })
     }
 
-    /// Gets a `wstring`.
+    /// The `wstring` at the current position, or the value itself.
     ///
     /// # Errors
     /// As for all basic types.
@@ -164,7 +164,7 @@ impl DynAny {
         })
     }
 
-    /// Gets an object reference.
+    /// The object reference at the current position, or the value itself.
     ///
     /// # Errors
     /// As for all basic types.
@@ -175,7 +175,7 @@ impl DynAny {
         }
     }
 
-    /// Inserts a value into an `any`.
+    /// Replaces the content of the `any` at the current position, or of the value itself.
     ///
     /// # Errors
     /// As for all basic types; a value that cannot be encoded.
@@ -183,7 +183,7 @@ impl DynAny {
         self.insert_any(value.to_any()?)
     }
 
-    /// The value in an `any` as a `DynAny`.
+    /// The content of the `any` at the current position, or of the value itself, as components.
     ///
     /// # Errors
     /// As for all basic types; those of [`DynAny::new`].

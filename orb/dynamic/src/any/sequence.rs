@@ -25,7 +25,7 @@ pub struct DynSequence<'d>(&'d mut DynAny);
 pub struct DynArray<'d>(&'d mut DynAny);
 
 impl DynAny {
-    /// The value as a sequence.
+    /// Views the value as a sequence.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
@@ -33,7 +33,7 @@ impl DynAny {
         if self.kind() == TcKind::Sequence { Ok(DynSequence(self)) } else { Err(self.mismatch("a sequence")) }
     }
 
-    /// The value as an array.
+    /// Views the value as one dimension of an array.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
@@ -90,7 +90,7 @@ impl DynSequence<'_> {
 macro_rules! elements {
     ($($view:ident)*) => {$(
         impl $view<'_> {
-            /// The elements (`get_elements`).
+            /// The elements, each with its type (`get_elements`).
             ///
             /// # Errors
             /// As [`DynAny::to_any`].

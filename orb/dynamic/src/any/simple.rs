@@ -13,7 +13,7 @@ pub struct DynFixed<'d>(&'d mut DynAny);
 pub struct DynEnum<'d>(&'d mut DynAny);
 
 impl DynAny {
-    /// The value as a `fixed`.
+    /// Views the value as a `fixed`.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
@@ -21,7 +21,7 @@ impl DynAny {
         if self.kind() == TcKind::Fixed { Ok(DynFixed(self)) } else { Err(self.mismatch("a fixed-point number")) }
     }
 
-    /// The value as an enumerator.
+    /// Views the value as an enumerator.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.

@@ -28,7 +28,7 @@ pub struct DynStruct<'d>(&'d mut DynAny);
 pub struct NameValuePair {
     /// The member's name, or empty.
     pub id: String,
-    /// The value of the member.
+    /// The member's value, with its type.
     pub value: Any,
 }
 
@@ -42,7 +42,7 @@ pub struct DynNamePair {
 }
 
 impl DynAny {
-    /// The value as a struct or exception.
+    /// Views the value as a struct or exception.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] if it is neither.
@@ -115,7 +115,7 @@ impl DynStruct<'_> {
         current(self.0).map(|(_, type_code)| type_code.kind())
     }
 
-    /// All members (`get_members`).
+    /// All members in order, each with its name and type (`get_members`).
     ///
     /// # Errors
     /// As [`DynAny::to_any`].

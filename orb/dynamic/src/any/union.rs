@@ -14,7 +14,7 @@ use super::{
 pub struct DynUnion<'d>(&'d mut DynAny);
 
 impl DynAny {
-    /// The value as a union.
+    /// Views the value as a union.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
@@ -104,7 +104,7 @@ impl DynUnion<'_> {
         Ok(self.0.resolved().discriminator_type()?.kind())
     }
 
-    /// The active member.
+    /// The member that the discriminator selects (`member`).
     ///
     /// # Errors
     /// [`DynAnyError::InvalidValue`] if there is none.

@@ -19,7 +19,7 @@ pub struct DynValue<'d>(&'d mut DynAny);
 pub struct DynValueBox<'d>(&'d mut DynAny);
 
 impl DynAny {
-    /// The value as a `DynValue`.
+    /// Views the value as a value type's.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
@@ -30,7 +30,7 @@ impl DynAny {
         }
     }
 
-    /// The value as a `DynValueBox`.
+    /// Views the value as that of a boxed type, to reach the value inside.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for another type.
@@ -43,13 +43,13 @@ impl DynAny {
 macro_rules! common {
     ($($view:ident)*) => {$(
         impl $view<'_> {
-            /// Whether it is null.
+            /// Whether there is no value: null is a state of its own, in which the value has no components.
             #[must_use]
             pub fn is_null(&self) -> bool {
                 matches!(self.0.value, Value::Nothing)
             }
 
-            /// Makes the value null.
+            /// Drops the components: the value becomes null.
             pub fn set_to_null(&mut self) {
                 *self.0 = DynAny::made_of(self.0.type_code(), Value::Nothing);
             }
@@ -127,7 +127,7 @@ impl DynValue<'_> {
         current(self.0).map(|(_, type_code)| type_code.kind())
     }
 
-    /// All members (`get_members`).
+    /// All state members in order, each with its name and type (`get_members`).
     ///
     /// # Errors
     /// [`DynAnyError::InvalidValue`] for null; those of [`DynAny::to_any`].

@@ -3,7 +3,7 @@
 use spandrel_cdr::TypeCodeError;
 use spandrel_idl::{Diagnostics, model::Definition};
 
-/// An error of a description read from IDL.
+/// The reason why IDL does not describe an interface or a type.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescribeError {

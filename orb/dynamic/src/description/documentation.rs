@@ -33,19 +33,19 @@ impl Documentation {
         }
     }
 
-    /// The text of the definition with this repository id.
+    /// The comment of the definition with this repository id.
     #[must_use]
     pub fn of(&self, id: &str) -> Option<&str> {
         self.of_part(id, "")
     }
 
-    /// The text of a part of a definition.
+    /// The comment of an operation, parameter or member of a definition.
     #[must_use]
     pub fn of_part(&self, id: &str, part: &str) -> Option<&str> {
         self.texts.get(id)?.get(part).map(String::as_str)
     }
 
-    /// Whether there is no text.
+    /// Whether no definition has a comment.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()

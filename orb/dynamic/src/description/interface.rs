@@ -11,11 +11,11 @@ use crate::{ArgMode, ValueTypes};
 /// A parameter of an operation (`ParameterDescription`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParameterDescription {
-    /// The name of the parameter in IDL.
+    /// The name in IDL, by which named arguments refer to it.
     pub name: String,
     /// `in`, `out` or `inout`.
     pub mode: ArgMode,
-    /// The type of the argument.
+    /// The type that an argument must have.
     pub type_code: TypeCode,
 }
 
@@ -28,11 +28,11 @@ pub struct OperationDescription {
     pub result: TypeCode,
     /// Its parameters in order.
     pub parameters: Vec<ParameterDescription>,
-    /// The exceptions that it may raise.
+    /// The types of the user exceptions that it may raise.
     pub exceptions: Vec<TypeCode>,
-    /// The names in its `context` clause.
+    /// The names of context properties that its callers send.
     pub contexts: Vec<String>,
-    /// Whether it is one-way.
+    /// Whether callers get no reply.
     pub is_oneway: bool,
 }
 
@@ -45,9 +45,9 @@ pub struct AttributeDescription {
     pub type_code: TypeCode,
     /// Whether it is read-only.
     pub is_readonly: bool,
-    /// The exceptions of its getter.
+    /// The exceptions that reading the attribute can raise (`getraises`).
     pub get_exceptions: Vec<TypeCode>,
-    /// The exceptions of its setter.
+    /// The exceptions that setting the attribute can raise (`setraises`).
     pub set_exceptions: Vec<TypeCode>,
 }
 
@@ -90,7 +90,7 @@ pub struct Undescribed {
     pub reason: String,
 }
 
-/// The reason for which an interface cannot be described.
+/// The reason why a description is not valid IDL, or ambiguous.
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescriptionError {
@@ -147,7 +147,7 @@ impl OperationDescription {
         self
     }
 
-    /// Sets the return type.
+    /// Sets the type of the result. Without it, the operation returns `void`.
     #[must_use]
     pub fn returns(mut self, type_code: TypeCode) -> Self {
         self.result = type_code;
@@ -175,7 +175,7 @@ impl OperationDescription {
         self
     }
 
-    /// Checks that it is valid IDL.
+    /// Checks the description by the rules of IDL, such as those of one-ways.
     ///
     /// # Errors
     /// [`DescriptionError`], except `Duplicate`.
@@ -260,7 +260,7 @@ impl AttributeDescription {
         self
     }
 
-    /// Checks that it is valid IDL.
+    /// Checks the description by the rules of IDL.
     ///
     /// # Errors
     /// [`DescriptionError`], except `Duplicate`.
@@ -281,12 +281,12 @@ impl AttributeDescription {
 }
 
 impl InterfaceDescription {
-    /// An interface without operations.
+    /// Describes an interface to which operations, attributes and bases are added.
     pub fn new(id: impl Into<String>, name: impl Into<String>) -> Self {
         Self { id: id.into(), name: name.into(), ..Self::default() }
     }
 
-    /// Adds a base interface.
+    /// Adds a base interface with all its operations and attributes.
     ///
     /// # Errors
     /// [`DescriptionError::Duplicate`] if both have an operation or attribute of the same name from different
@@ -324,7 +324,7 @@ impl InterfaceDescription {
         Ok(self)
     }
 
-    /// Adds an operation.
+    /// Adds an operation of the interface itself.
     ///
     /// # Errors
     /// [`DescriptionError`] for invalid IDL.
@@ -333,7 +333,7 @@ impl InterfaceDescription {
         Ok(self)
     }
 
-    /// Adds an attribute.
+    /// Adds an attribute of the interface itself, with its accessors.
     ///
     /// # Errors
     /// As [`InterfaceDescription::operation`].
@@ -345,8 +345,8 @@ impl InterfaceDescription {
         Ok(self)
     }
 
-    /// Sets the permitted types of values where a base of theirs, `ValueBase` or an abstract interface is
-    /// declared.
+    /// Sets the value types that are permitted where one of their bases, `ValueBase` or an abstract interface
+    /// is declared.
     #[must_use]
     pub fn with_value_types(mut self, types: &ValueTypes) -> Self {
         self.value_types.add_all(types);
@@ -415,7 +415,7 @@ impl InterfaceDescription {
         &self.undescribed
     }
 
-    /// The permitted types of values where a base of theirs is declared.
+    /// The value types that are permitted where one of their bases is declared.
     #[must_use]
     pub fn value_types(&self) -> &ValueTypes {
         &self.value_types
@@ -462,7 +462,7 @@ impl InterfaceDescription {
         }
     }
 
-    /// The operation with this name on the wire.
+    /// The operation with this name in requests, such as `_get_balance`.
     #[must_use]
     pub fn find(&self, operation: &str) -> Option<&OperationDescription> {
         self.places.get(operation).map(|index| &self.operations[*index])

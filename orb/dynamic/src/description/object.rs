@@ -19,7 +19,7 @@ pub struct DynamicObject {
     context: Context,
 }
 
-/// The results of a call.
+/// The results of a call: the return value, and the `inout` and `out` parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The return value; of type `void` without one.
@@ -85,7 +85,7 @@ impl DynamicObject {
         self.outcome(&request)
     }
 
-    /// The value of an attribute.
+    /// Calls the getter of an attribute.
     ///
     /// # Errors
     /// As [`DynamicObject::call`].
@@ -93,7 +93,7 @@ impl DynamicObject {
         self.call(&format!("_get_{attribute}"), &[]).map(|outcome| outcome.result)
     }
 
-    /// Sets an attribute.
+    /// Calls the setter of an attribute.
     ///
     /// # Errors
     /// As [`DynamicObject::call`].

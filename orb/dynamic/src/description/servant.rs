@@ -10,13 +10,13 @@ use spandrel_sync::Arc;
 use super::{DynamicObject, InterfaceDescription, OperationDescription};
 use crate::{DynamicImplementation, DynamicServant, NamedValue, NvList, RequestError, ServerRequest, fit::fitted};
 
-/// The context of a described operation's call.
+/// The operation and the object of a call, for [`DescribedOperations`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DescribedCall<'c> {
-    /// The description of the called operation.
+    /// The operation that the client calls, by which its arguments are typed.
     pub operation: &'c OperationDescription,
-    /// The id of the called object, within its adapter.
+    /// The id by which the adapter knows the object.
     pub object_id: &'c [u8],
     /// The context sent for the operation's `context` clause, if it has one.
     pub context: Option<Context>,
@@ -58,7 +58,7 @@ impl DescribedOperations for DynamicObject {
     }
 }
 
-/// A servant of a described interface.
+/// A dynamic servant whose arguments and results are checked by a description.
 pub type DescribedServant<S> = DynamicServant<Described<S>>;
 
 /// Decodes and validates requests, and validates results, with the interface's description.
@@ -69,7 +69,7 @@ pub struct Described<S> {
 }
 
 impl<S: DescribedOperations> DescribedServant<S> {
-    /// A servant of this interface.
+    /// Serves this interface by the application's `operations`.
     pub fn described(interface: impl Into<Arc<InterfaceDescription>>, operations: S) -> Self {
         Self::new(Described { interface: interface.into(), operations })
     }

@@ -8,13 +8,13 @@ use spandrel_giop::SystemException;
 /// An exception that the operation raised, with its members in an `Any`: IDL `CORBA::UnknownUserException`.
 #[derive(Clone, PartialEq)]
 pub struct UnknownUserException {
-    /// The exception; its type is listed in the request.
+    /// The value of the exception, with a type that the request lists.
     pub exception: Any,
 }
 spandrel_error::debug_as_report!(UnknownUserException);
 
 impl UnknownUserException {
-    /// The repository id of the raised exception.
+    /// The repository id of the exception; empty if its type has none.
     #[must_use]
     pub fn repository_id(&self) -> &str {
         self.exception.type_code().id().unwrap_or_default()

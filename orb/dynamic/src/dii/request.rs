@@ -83,7 +83,7 @@ pub(super) enum State {
 }
 
 impl Request {
-    /// A request for this operation of an object, without arguments.
+    /// A request for this operation, to which arguments are added.
     pub fn new(target: &ObjectRef, operation: impl Into<Cow<'static, str>>) -> Self {
         Self {
             target: target.clone(),
@@ -115,13 +115,13 @@ impl Request {
         Ok(request)
     }
 
-    /// The object to which the request is sent.
+    /// The reference by which the request is sent.
     #[must_use]
     pub fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// Changes the target object.
+    /// Sends the request by another reference from now on.
     pub fn set_target(&mut self, target: &ObjectRef) -> &mut Self {
         self.target = target.clone();
         self
@@ -151,7 +151,7 @@ impl Request {
         self.set_return_type(TypeCode::VOID).reset()
     }
 
-    /// Adds an `in` argument.
+    /// Appends an `in` argument with this value.
     ///
     /// # Errors
     /// A value that cannot be encoded, such as a string with NUL in it.
@@ -159,7 +159,7 @@ impl Request {
         self.add_in_arg_named("", value)
     }
 
-    /// Adds an `inout` argument.
+    /// Appends an `inout` argument, whose value the reply replaces.
     ///
     /// # Errors
     /// As [`Request::add_in_arg`].
@@ -167,7 +167,7 @@ impl Request {
         self.add_inout_arg_named("", value)
     }
 
-    /// Adds an `out` argument of this type.
+    /// Appends an `out` argument of this type.
     pub fn add_out_arg(&mut self, type_code: TypeCode) -> &mut Self {
         self.add_out_arg_named("", type_code)
     }
@@ -185,7 +185,7 @@ impl Request {
         Ok(self)
     }
 
-    /// Adds an `inout` argument with a name.
+    /// Appends an `inout` argument with its parameter's name, which the request does not carry.
     ///
     /// # Errors
     /// As [`Request::add_in_arg`].
@@ -198,7 +198,7 @@ impl Request {
         Ok(self)
     }
 
-    /// Adds an `out` argument with a name.
+    /// Appends an `out` argument with its parameter's name, which the request does not carry.
     pub fn add_out_arg_named(&mut self, name: impl Into<Cow<'static, str>>, type_code: TypeCode) -> &mut Self {
         self.body.push_out(name.into(), type_code);
         self
@@ -266,9 +266,9 @@ impl Request {
         Ok(self)
     }
 
-    /// Sets the permitted types of returned values where a base of theirs, `ValueBase` or an abstract
-    /// interface is declared. Values of other types are truncated to a known type if possible, and else are
-    /// MARSHAL.
+    /// Sets the value types that are permitted in results where one of their bases, `ValueBase` or an
+    /// abstract interface is declared. Values of other types are truncated to a known type if possible, and
+    /// else are MARSHAL.
     pub fn set_value_types(&mut self, types: &ValueTypes) -> &mut Self {
         self.binder =
             Some(types).filter(|types| !types.is_empty()).map(|types| TypedBinder::new(types, Some(self.target.orb())));
@@ -290,7 +290,7 @@ impl Request {
         self
     }
 
-    /// The type of the return value.
+    /// The type by which the return value will be decoded; `void` by default.
     #[must_use]
     pub fn return_type(&self) -> &TypeCode {
         &self.return_type

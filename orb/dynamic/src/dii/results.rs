@@ -44,7 +44,7 @@ impl<'r> Results<'r> {
         })
     }
 
-    /// The next result as a Rust value.
+    /// Decodes the next result: the return value, then `inout` and `out` arguments in order.
     ///
     /// # Errors
     /// BAD_PARAM for another type, or after the last result; MARSHAL for malformed octets.
@@ -59,7 +59,7 @@ impl<'r> Results<'r> {
         T::decode(&mut self.input).map_err(|error| self.unreadable(error))
     }
 
-    /// The next result with its type.
+    /// The next result as an `Any`.
     ///
     /// # Errors
     /// BAD_PARAM after the last result; MARSHAL for malformed octets.
@@ -68,7 +68,7 @@ impl<'r> Results<'r> {
         Any::read(type_code.clone(), &mut self.input).map_err(|error| self.unreadable(error))
     }
 
-    /// Skips the next result.
+    /// Skips the next result without decoding it into a value.
     ///
     /// # Errors
     /// BAD_PARAM after the last result; MARSHAL for malformed octets.

@@ -31,7 +31,7 @@ impl Request {
         Ok(Results::new(input, &self.return_type, self.body.arguments(), &self.operation))
     }
 
-    /// The return value as a Rust value.
+    /// Decodes the return value of the reply, and checks its type against the request's.
     ///
     /// # Errors
     /// BAD_INV_ORDER without a reply; BAD_PARAM for another type; MARSHAL for malformed octets.
@@ -57,7 +57,7 @@ impl Request {
         self.results()?.take_any()
     }
 
-    /// The value of an argument as a Rust value: the returned one, if it is returned.
+    /// The value of an argument: the returned one, if the reply has it, otherwise the sent one.
     ///
     /// # Errors
     /// As [`Request::return_value`]; BAD_PARAM for an unknown argument.

@@ -163,7 +163,7 @@ fn unreadable(error: CdrError, value: &str) -> SystemException {
 macro_rules! operations {
     ($($request:ty)*) => {$(
         impl $request {
-            /// Sets the permitted types of values where a base of theirs, `ValueBase` or an abstract
+            /// Sets the value types that are permitted where one of their bases, `ValueBase` or an abstract
             /// interface is declared; to be called before [`arguments`](Self::arguments). Values of other
             /// types are truncated to a known type if possible, and else are MARSHAL.
             pub fn set_value_types(&mut self, types: &ValueTypes) {
@@ -237,7 +237,7 @@ macro_rules! operations {
                 self.progress.outcome = Some(Outcome::Forward(target.clone()));
             }
 
-            /// BAD_OPERATION for an unknown operation.
+            /// The exception BAD_OPERATION, for an operation that the servant does not have.
             #[must_use]
             pub fn unknown_operation(&self) -> SystemException {
                 SystemException::bad_operation(minor::UNKNOWN_OPERATION, CompletionStatus::No)

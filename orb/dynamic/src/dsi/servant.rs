@@ -104,7 +104,7 @@ impl<D: DynamicImplementation> DynamicServant<D> {
         Self { implementation, repository_id }
     }
 
-    /// The application's implementation, shared by all requests.
+    /// The application's code, which all requests share.
     pub fn implementation(&self) -> &D {
         &self.implementation
     }

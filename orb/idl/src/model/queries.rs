@@ -44,12 +44,12 @@ impl Model {
         }
     }
 
-    /// The files that were read.
+    /// The files that the front end has read, for positions in messages.
     pub fn sources(&self) -> &SourceMap {
         &self.sources
     }
 
-    /// The warnings of the front end.
+    /// The warnings of the front end, in the order of the source.
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }

@@ -1,6 +1,6 @@
 //! Types, the values of constants, and the ids of definitions in both.
 
-/// The id of a [`Definition`](super::Definition) in its [`Model`](super::Model).
+/// The index of a [`Definition`](super::Definition) in its [`Model`](super::Model).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DefId(pub(crate) u32);
 
@@ -19,17 +19,17 @@ pub enum ConstValue {
     Integer(i128),
     /// `float` (already rounded), `double`, `long double` (with the precision of a double).
     Float(f64),
-    /// The value of a `boolean` constant.
+    /// The value of a `boolean` constant: TRUE or FALSE.
     Boolean(bool),
     /// `char`: an ISO 8859-1 code.
     Char(u8),
-    /// The value of a `wchar` constant.
+    /// A character of a `wchar` constant, in Unicode.
     WideChar(char),
     /// `string`: characters up to U+00FF, none of them NUL.
     String(String),
-    /// The value of a `wstring` constant.
+    /// The text of a `wstring` constant, in Unicode.
     WideString(String),
-    /// The value of a `fixed` constant.
+    /// The decimal number of a `fixed` constant.
     Fixed(FixedValue),
     /// A value of an enumeration: the enumerator.
     Enumerator(DefId),

@@ -19,7 +19,7 @@ fn has_later_keyword(tokens: TokenStream) -> bool {
     })
 }
 
-/// The error of an invalid option value.
+/// A value that an option of the generator does not take, with the expected ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{value}` is not {expected}")]
 pub struct BadOption {

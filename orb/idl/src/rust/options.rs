@@ -10,7 +10,7 @@ use super::file_homes::FileHomes;
 use super::padding::PaddingSelection;
 use crate::model::Model;
 
-/// Options of the generated code.
+/// The choices of the Rust back end: parts to generate, engines, names of modules.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(super) runtime: String,
@@ -44,7 +44,7 @@ impl Default for Asynchronous {
     }
 }
 
-/// The side of interfaces to write.
+/// The sides of interfaces for which code is generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sides {
     /// References that invoke, servant traits and skeletons.
@@ -152,7 +152,7 @@ impl Options {
         self
     }
 
-    /// Writes one side of interfaces only.
+    /// Generates one side of interfaces only.
     #[must_use]
     pub fn sides(mut self, sides: Sides) -> Self {
         self.sides = sides;
@@ -202,7 +202,7 @@ impl Options {
         FileHomes::new(model.sources(), &self.externals).check(model, &self.externals)
     }
 
-    /// Puts all code into modules, such as `control::generated`.
+    /// Puts all code into modules of these names, such as `control::generated`.
     ///
     /// # Errors
     /// If `modules` are not module names separated by `::`.

@@ -16,10 +16,10 @@ use super::{Options, SourceFile};
 use crate::model::{DefId, Definition, DefinitionKind, Model};
 use crate::source::{FileId, SourceMap};
 
-/// An IDL file of a build.
+/// One of several IDL files that a build compiles together.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'i> {
-    /// Its path, as given to the front end.
+    /// The path, as it was given to the front end.
     pub file: &'i Path,
     /// The name of its Rust file, without `.rs`.
     pub stem: &'i str,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::Ident;
 use syn::ext::IdentExt as _;
 
-/// A file of generated Rust.
+/// One file of the generated Rust code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
     /// Its path, relative to the folder of the first file.

@@ -48,7 +48,8 @@ pub struct ExecutionTimes {
 }
 
 impl ExecutionTimes {
-    /// No limit yet. Without an [observer](Self::observer), requests that exceed a later one are logged as warnings.
+    /// Without limits: [`all_lanes`](Self::all_lanes) and [`lane`](Self::lane) set them. Requests that exceed
+    /// one are logged as warnings, unless there is an [observer](Self::observer).
     #[must_use]
     pub fn new(action: OverrunAction) -> Self {
         Self { action, all_lanes: None, by_lane: BTreeMap::new(), observer: None }
@@ -67,7 +68,7 @@ impl ExecutionTimes {
         self
     }
 
-    /// Sets the observer of requests that exceed their time.
+    /// Sets the observer that is called for each request that exceeds its time.
     #[must_use]
     pub fn observer(self, observer: impl OverrunObserver + 'static) -> Self {
         Self { observer: Some(Arc::new(observer)), ..self }
@@ -113,7 +114,7 @@ impl fmt::Debug for ExecutionTimes {
     }
 }
 
-/// Learns of requests that exceed their time. A function is one.
+/// Is told of requests that exceed their declared time. A function is an observer, too.
 pub trait OverrunObserver: Send + Sync {
     /// Called once for a request, while its servant still runs, in the thread that watches the pool: at the most urgent
     /// native priority. Must be short and not wait, since no other request is watched meanwhile.
@@ -134,11 +135,11 @@ pub struct Overrun {
     pub adapter: Option<Arc<str>>,
     /// The name of the operation; `None` for work that the program has submitted.
     pub operation: Option<String>,
-    /// The priority of the request.
+    /// The CORBA priority at which the request runs.
     pub priority: Priority,
-    /// The priority of its lane.
+    /// The priority of the lane that accepted the request.
     pub lane: Priority,
-    /// The time that it may take.
+    /// The time that [`ExecutionTimes`] permits it.
     pub limit: Duration,
     /// The time that it had taken when it was noticed.
     pub elapsed: Duration,

@@ -30,7 +30,7 @@ pub struct LaneSettings {
     pub dynamic_threads: usize,
 }
 
-/// The life-span of dynamic threads.
+/// The end of threads that a pool has started beyond its static ones.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DynamicLifespan {
     /// They exist for as long as the pool.
@@ -60,7 +60,7 @@ pub enum WhenFull {
 pub struct PoolSettings {
     /// Octets of each thread's stack; zero for the system's own.
     pub stack_octets: usize,
-    /// The lanes, in any order.
+    /// The lanes, each with its priority and threads, in any order.
     pub lanes: Vec<LaneSettings>,
     /// Whether idle threads of lower lanes run requests of a lane whose threads are all busy. They have the priority of
     /// that lane meanwhile.
@@ -74,12 +74,12 @@ pub struct PoolSettings {
     /// gets half of the buffer, and two of them a third each. The others find room, and requests beyond are refused with
     /// TRANSIENT.
     pub shares_buffers: bool,
-    /// The life-span of dynamic threads.
+    /// The end of threads that lanes have started beyond their static ones.
     pub lifespan: DynamicLifespan,
     /// In a pool without lanes, the priority of threads while they run no request; during one they have its priority.
     /// `None` for a pool with lanes.
     pub idle_priority: Option<Priority>,
-    /// The declared times of requests; `None` (the default) has no request watched.
+    /// The declared times of requests; `None` (the default) watches no request.
     pub execution_times: Option<ExecutionTimes>,
 }
 
@@ -164,23 +164,23 @@ impl PoolSettings {
 /// The threads and requests of one lane at a moment; the last five count since the creation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LaneStatistics {
-    /// The priority of the lane.
+    /// The number by which the lane was created.
     pub priority: Priority,
-    /// Number of its threads, busy or idle.
+    /// The threads of the lane, busy or idle.
     pub threads: usize,
     /// Threads that wait for a request.
     pub idle: usize,
     /// Requests that wait for a thread.
     pub buffered_requests: usize,
-    /// The octets of those.
+    /// The octets that the waiting requests occupy.
     pub buffered_octets: usize,
-    /// The clients that have sent those.
+    /// The clients whose requests wait.
     pub buffered_clients: usize,
     /// Threads that read the endpoint of the lane, and wait until it has room ([`WhenFull::StopReading`]).
     pub waiting_readers: usize,
     /// Requests that were begun.
     pub begun: u64,
-    /// Those of them that a thread of a lower lane ran.
+    /// The requests among `begun` that a thread of a lower lane ran.
     pub borrowed: u64,
     /// Requests that were discarded after their deadline.
     pub late: u64,

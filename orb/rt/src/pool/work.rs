@@ -36,7 +36,7 @@ pub trait Job: Send + 'static {
     }
 }
 
-/// The thread of a pool that runs a request.
+/// The thread of a pool, as the request that it runs sees it.
 pub struct PoolThread<'p> {
     pub(super) release: &'p (dyn Fn() + Sync),
 }
@@ -55,7 +55,7 @@ impl fmt::Debug for PoolThread<'_> {
     }
 }
 
-/// The reason why an accepted request does not run.
+/// The reason why a pool has dropped a request that it had accepted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Discarded {
     /// Its deadline had passed when a thread was free.
@@ -76,15 +76,15 @@ impl Discarded {
     }
 }
 
-/// A request for a pool.
+/// A request with the data by which a pool chooses its lane and its turn.
 #[derive(Clone, Debug)]
 pub struct Work<J> {
     /// The name of the adapter, for the reports of execution times; `None` for work of the program.
     pub adapter: Option<Arc<str>>,
-    /// The client that has sent it, such as a connection: those with requests that wait take turns. Work without a client
-    /// is that of one.
+    /// The client that has sent it, such as a connection. Clients with waiting requests take turns; all work
+    /// without a client counts as that of one.
     pub client: Option<usize>,
-    /// The priority of the request.
+    /// The CORBA priority, which decides the lane.
     pub priority: Priority,
     /// The octets that it occupies while it waits.
     pub octets: usize,
@@ -117,15 +117,15 @@ pub(super) struct WatchedRequest {
     pub(super) is_demoted: bool,
 }
 
-/// The reason why a request was not accepted.
+/// The reason why a pool did not accept a request.
 #[derive(Clone, Copy, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefusalReason {
     /// The priority is below that of the lowest lane.
     #[error("no lane of the thread pool serves this priority")]
     NoLane,
-    /// The mapping has no native priority of the scheduling class for the priority, which the thread of a pool without lanes
-    /// would have.
+    /// The mapping has no native priority for that of the request, at which a thread of a pool without lanes
+    /// would run it.
     #[error("the priority mapping has no native priority for the request")]
     NoNativePriority,
     /// The request came by the endpoint of another lane.
@@ -163,10 +163,10 @@ impl RefusalReason {
     }
 }
 
-/// A request that was not accepted.
+/// A request that a pool did not accept, returned to its sender.
 #[derive(Clone)]
 pub struct Refused<J> {
-    /// The reason of the refusal.
+    /// The reason, which [`exception`](RefusalReason::exception) turns into the client's exception.
     pub reason: RefusalReason,
     /// The request, as it was submitted.
     pub work: Work<J>,

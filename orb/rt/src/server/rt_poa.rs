@@ -114,7 +114,7 @@ pub trait RtPoa {
     ) -> Result<(), PoaError>;
 }
 
-/// The policies of Real-time CORBA for [`PoaBuilder`].
+/// Extends [`PoaBuilder`] by the policies of Real-time CORBA.
 pub trait RtPoaBuilder: Sized {
     /// Adds these policies, as [`RtPoa::create_rt_poa`] does.
     ///

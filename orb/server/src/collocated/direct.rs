@@ -28,7 +28,7 @@ use crate::{
 
 /// A skeleton as the implementation of one of its interfaces' servant traits.
 pub trait Facet<T: ?Sized>: Send + Sync {
-    /// The implementation.
+    /// The value whose methods direct calls run.
     fn facet(&self) -> &T;
 }
 

@@ -51,10 +51,10 @@ impl Servant for Desk {
     }
 
     fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
-        let kept = self.keep(call);
+        let kept_call = self.keep(call);
         self.entries.lock().begun += 1;
         self.changed.notify_all();
-        kept
+        kept_call
     }
 }
 

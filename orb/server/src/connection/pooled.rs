@@ -143,9 +143,9 @@ struct WantedEvents {
 
 impl PooledHandler {
     fn want_input(&self, input: bool) -> bool {
-        let mut wanted = self.wanted.lock();
-        wanted.input = input;
-        match *wanted {
+        let mut interest = self.wanted.lock();
+        interest.input = input;
+        match *interest {
             WantedEvents { output: true, .. } => self.registry.contains(self.id),
             WantedEvents { input: true, .. } => self.registry.resume(self.id),
             WantedEvents { input: false, .. } => self.registry.suspend(self.id),
@@ -171,19 +171,19 @@ impl ReactorRegistration for PooledHandler {
     }
 
     fn want_output(&self, is_wanted: bool) {
-        let mut wanted = self.wanted.lock();
-        if wanted.output == is_wanted {
+        let mut interest = self.wanted.lock();
+        if interest.output == is_wanted {
             return;
         }
-        wanted.output = is_wanted;
-        let input = wanted.input;
+        interest.output = is_wanted;
+        let input = interest.input;
         // An error means that the handler is gone; its `handle_close` deals with that.
         let _ = self.registry.set_interest(self.id, if is_wanted { Interest::OUTPUT } else { Interest::INPUT });
         match is_wanted || input {
             true => self.registry.resume(self.id),
             false => self.registry.suspend(self.id),
         };
-        drop(wanted);
+        drop(interest);
         if !is_wanted && input {
             // Input that is already in memory has not been looked at.
             self.registry.mark_ready(self.id, Interest::INPUT);

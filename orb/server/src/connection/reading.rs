@@ -261,9 +261,9 @@ impl ServerConnection {
     pub(crate) fn take_over(self: &Arc<Self>, upcall: ReaderWord) {
         // Counted before the change, so that the connection does not look idle in between.
         self.reader_role.count_handed_over();
-        let taken = self.reader_role.change_word(|now| now.take_over(upcall));
+        let word_change = self.reader_role.change_word(|now| now.take_over(upcall));
         self.reader_role.takeover_tried();
-        if taken.is_ok() {
+        if word_change.is_ok() {
             self.end_holding();
             if upcall.is_registered() {
                 self.leave_reactor();

@@ -39,11 +39,11 @@ impl Queued {
 /// Checks that no request has begun before a one-way that was sent before it.
 fn check_order(stage: &Stage, requests: &[FakeRequest]) {
     let begun = stage.diary.entries.lock().begun.clone();
-    let place = |token: u32| begun.iter().position(|begun| *begun == token);
+    let position_of = |token: u32| begun.iter().position(|begun| *begun == token);
     for (at, request) in requests.iter().enumerate().filter(|(_, request)| !request.is_two_way) {
         for later in &requests[at + 1..] {
-            if let Some(later) = place(later.token) {
-                assert!(place(request.token).is_some_and(|place| place < later), "overtaken in {begun:?}");
+            if let Some(later) = position_of(later.token) {
+                assert!(position_of(request.token).is_some_and(|position| position < later), "overtaken in {begun:?}");
             }
         }
     }

@@ -63,7 +63,7 @@ pub trait ObjectAdapter: Send + Sync + fmt::Debug {
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
-/// The kind of a call that enters an adapter.
+/// The kind of a call that enters an adapter, which decides whether it may wait.
 pub enum Entry<'e> {
     /// A request, remote or collocated. It may have to wait.
     Request {
@@ -81,17 +81,17 @@ pub trait LastTarget {
     /// The position in the adapter's table, if predictions are enabled.
     fn predicted_target(&self) -> Option<u64>;
 
-    /// Records the position for the next request.
+    /// Records the position of the object that was found now.
     fn record_target(&self, place: u64);
 }
 
 /// The place that a request has kept in its adapter while it waited, or [`Placed`](crate::Placed).
 pub type Reservation = Box<dyn Any + Send>;
 
-/// The wait of a request for its adapter.
+/// A future that is ready when the adapter admits the request.
 pub type AdapterWait = Pin<Box<dyn Future<Output = Option<Reservation>> + Send>>;
 
-/// The result of [`ObjectAdapter::resolve`](ObjectAdapter::resolve).
+/// The decision of [`ObjectAdapter::resolve`] on a request.
 pub enum Resolution {
     /// The servant was found and is in use.
     Serve(Upcall),
@@ -131,7 +131,7 @@ pub trait ServantUse {
     /// The servant, until the use has ended.
     fn servant(&self) -> Ref<'_, Arc<dyn Servant>>;
 
-    /// The adapter's information on the object.
+    /// The identity and policies of the object, for the upcall.
     fn target(&self) -> Ref<'_, dyn Target>;
 
     /// The servant and the target, at once.
@@ -151,7 +151,7 @@ pub trait ServantUse {
 }
 
 impl Upcall {
-    /// An upcall of this servant.
+    /// An upcall that ends this use of a servant when it ends.
     #[inline]
     pub fn new(servant_use: Rc<dyn ServantUse>) -> Self {
         Self { servant_use, ends_before_reply: false }
@@ -171,21 +171,21 @@ impl Upcall {
         self.ends_before_reply
     }
 
-    /// The servant.
+    /// The servant that the adapter has found for the upcall.
     #[inline]
     #[must_use]
     pub fn servant(&self) -> Ref<'_, Arc<dyn Servant>> {
         self.servant_use.servant()
     }
 
-    /// The adapter's information on the object.
+    /// The identity and policies of the object.
     #[inline]
     #[must_use]
     pub fn target(&self) -> Ref<'_, dyn Target> {
         self.servant_use.target()
     }
 
-    /// The servant, and the adapter's information on the object.
+    /// The servant, and the identity and policies of the object.
     #[inline]
     #[must_use]
     pub fn parts(&self) -> (Ref<'_, Arc<dyn Servant>>, Ref<'_, dyn Target>) {

@@ -103,13 +103,13 @@ impl<'m> ServerCall<'m> {
         self.arguments.position()
     }
 
-    /// The name of the operation.
+    /// The operation's name; `_get_` or `_set_` precedes that of an attribute.
     #[must_use]
     pub fn operation(&self) -> &'m str {
         &self.state.request.header.operation
     }
 
-    /// Whether the client expects a response.
+    /// Whether the client expects a reply to this request.
     #[must_use]
     pub fn is_response_expected(&self) -> bool {
         self.state.response.is_expected()
@@ -147,7 +147,7 @@ impl<'m> ServerCall<'m> {
         self.send(ReplyStatus::NoException, &encode)
     }
 
-    /// Replies with the exception that the operation raised.
+    /// Replies with the user exception that `error` contains.
     ///
     /// # Errors
     /// The system exception, if `error` is one. MARSHAL if a member cannot be marshaled. Nothing was sent.
@@ -156,7 +156,7 @@ impl<'m> ServerCall<'m> {
         self.raise_members(repository_id, &members)
     }
 
-    /// Replies with a user exception.
+    /// Replies with a user exception, which `raises` of the operation should name: this is not checked.
     ///
     /// # Errors
     /// A member cannot be marshaled; nothing was sent.

@@ -91,7 +91,7 @@ pub trait DeferredOperations: Send + Sync + 'static {
     }
 }
 
-/// The decision of [`DeferredOperations::take`].
+/// The answer of [`DeferredOperations::take`] to a request.
 #[derive(Debug)]
 pub enum TakenRequest<'m> {
     /// The request is replied to later, or has its reply.
@@ -144,7 +144,7 @@ pub struct DeferringSkeleton<S, D> {
 }
 
 impl<S: Servant + 'static, D: DeferredOperations> DeferringSkeleton<S, D> {
-    /// Puts `operations` in front of a skeleton.
+    /// Offers each request to `operations` first, and the others to the skeleton.
     pub fn new(skeleton: S, operations: D) -> Self {
         Self { skeleton: Arc::new(skeleton), operations }
     }

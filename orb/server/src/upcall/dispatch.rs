@@ -169,11 +169,11 @@ impl ServerCall<'_> {
         let call = ServerCall { target: Some(target), ..self };
         let name = self.operation();
         let operations = servant.operations();
-        let found = self.look_up(operations, target.operation_demux());
+        let index = self.look_up(operations, target.operation_demux());
         if let Some(observed) = self.state.observed {
-            observed.record_servant(servant.repository_id(), name, found.is_some() || operations.is_empty());
+            observed.record_servant(servant.repository_id(), name, index.is_some() || operations.is_empty());
         }
-        match found {
+        match index {
             // A servant with a table is behind a skeleton, and has begun its operation.
             Some(operation) => {
                 let call = ServerCall { passes_on: true, ..call };

@@ -76,8 +76,8 @@ pub trait RequestExecutor: Any + Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// The dedicated endpoint whose addresses references to this object carry, if it is open in the ORB; `None` for those
-    /// of the ORB.
+    /// The dedicated endpoint with whose addresses references to this object are made, if it is open in the
+    /// ORB; `None` for those of the ORB.
     fn endpoint(&self, object_id: &[u8]) -> Option<EndpointNumber> {
         _ = object_id;
         None
@@ -113,9 +113,9 @@ pub struct EndpointNumber(pub u64);
 pub struct RequestToPlace<'r> {
     /// The object's id within its adapter.
     pub object_id: &'r [u8],
-    /// The name of the operation.
+    /// The name of the operation as in the request header, such as `_get_balance`.
     pub operation: &'r str,
-    /// The service contexts of the request.
+    /// The service contexts as received, for example one with a priority.
     pub contexts: &'r ServiceContexts<'r>,
     /// Whether the calling thread waits for the reply: the caller is in the same ORB.
     pub is_collocated: bool,
@@ -124,7 +124,7 @@ pub struct RequestToPlace<'r> {
     pub endpoint: Option<EndpointNumber>,
 }
 
-/// The thread that runs a request.
+/// The answer of [`RequestExecutor::choose_thread`].
 pub enum Placement {
     /// The calling thread. The value is dropped after the request has run.
     Here(Box<dyn Any>),
@@ -158,9 +158,9 @@ pub(crate) trait HandedOverWork: RunningRequest {
     fn transport(&self) -> Option<Arc<dyn ReactorTransport>>;
 }
 
-/// A handed-over request in the view of other threads than the one that runs it.
+/// A handed-over request as seen by the threads that do not run it.
 pub trait RunningRequest: Send + Sync {
-    /// The name of the operation.
+    /// The operation that the request calls.
     fn operation(&self) -> String;
 
     /// Replies with this exception while the servant runs, and cancels the request
@@ -172,7 +172,7 @@ pub trait RunningRequest: Send + Sync {
 }
 
 impl HandedOverRequest {
-    /// The number that [`RequestExecutor::choose_thread`] chose.
+    /// The number that [`RequestExecutor::choose_thread`] chose, with a meaning to the executor alone.
     #[must_use]
     pub fn level(&self) -> u32 {
         self.level
@@ -226,7 +226,7 @@ impl HandedOverRequest {
         Arc::clone(&self.work) as _
     }
 
-    /// Ends the request with this exception.
+    /// Replies with this exception instead of running the request.
     pub fn refuse(self, exception: SystemException) {
         self.work.refuse(exception);
     }

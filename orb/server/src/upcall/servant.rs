@@ -103,14 +103,15 @@ pub trait Servant: AnyServant + Send + Sync {
     }
 }
 
-/// The concrete type of a servant, which not all servants have: one that borrows has none. All types implement it.
+/// Access to the concrete type of a servant. One that borrows has none, since `Any` needs `'static`. All
+/// types implement the trait.
 pub trait AnyServant {
-    /// The servant, to be downcast.
+    /// The skeleton as `Any`, to be downcast.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>
     where
         Self: 'static;
 
-    /// The borrowed servant, to be downcast.
+    /// The borrowed skeleton as `Any`, to be downcast.
     fn as_any(&self) -> &dyn Any
     where
         Self: 'static;
@@ -177,7 +178,7 @@ impl dyn Servant {
             `serve_async`"
 )]
 pub trait ServedBy<S>: Interface {
-    /// The skeleton that dispatches requests to the servant.
+    /// Wraps a servant in the skeleton that decodes requests and calls it.
     fn skeleton(servant: S) -> Arc<dyn Servant>;
 }
 
@@ -190,6 +191,6 @@ pub trait ServedBy<S>: Interface {
             generates with `.asynchronous_server(true)`; for `AccountServant` there is `serve`"
 )]
 pub trait ServedAsyncBy<S>: Interface {
-    /// The skeleton that runs the servant's futures.
+    /// Wraps a servant in the skeleton that decodes requests and polls the futures of its methods.
     fn async_skeleton(servant: S) -> Arc<dyn Servant>;
 }

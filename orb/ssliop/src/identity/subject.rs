@@ -12,19 +12,19 @@ const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 /// The only common name of a subject: the contents of its `RDNSequence`. `None` if there is none, several, or
 /// one that is not text, and for malformed subjects.
 pub(super) fn common_name(mut subject: &[u8]) -> Option<String> {
-    let mut found = None;
+    let mut common_name = None;
     while !subject.is_empty() {
         let mut attributes = contents(&mut subject, SET)?;
         while !attributes.is_empty() {
             let mut attribute = contents(&mut attributes, SEQUENCE)?;
             let is_name = contents(&mut attribute, OBJECT_IDENTIFIER)? == COMMON_NAME;
             let (tag, value) = element(&mut attribute)?;
-            if !attribute.is_empty() || is_name && found.replace((tag, value)).is_some() {
+            if !attribute.is_empty() || is_name && common_name.replace((tag, value)).is_some() {
                 return None;
             }
         }
     }
-    let (UTF8_STRING | NUMERIC_STRING | PRINTABLE_STRING | IA5_STRING, text) = found? else { return None };
+    let (UTF8_STRING | NUMERIC_STRING | PRINTABLE_STRING | IA5_STRING, text) = common_name? else { return None };
     std::str::from_utf8(text).ok().map(str::to_owned)
 }
 

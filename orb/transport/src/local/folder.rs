@@ -44,6 +44,6 @@ pub(super) fn own_folder() -> io::Result<PathBuf> {
 
 /// Whether the path is a folder that only this user can modify.
 fn is_own(folder: &Path) -> bool {
-    let found = fs::symlink_metadata(folder);
-    found.is_ok_and(|found| found.is_dir() && found.uid() == host::user() && found.mode() & 0o077 == 0)
+    let metadata = fs::symlink_metadata(folder);
+    metadata.is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == host::user() && metadata.mode() & 0o077 == 0)
 }

@@ -46,7 +46,7 @@ thread_local! {
     static SPARE: Cell<Option<Memory>> = const { Cell::new(None) };
 }
 
-/// The monitor of a server's reader.
+/// Enforces the limits of a server on the messages that a client sends.
 #[derive(Debug)]
 pub struct ServerMonitor {
     budget: Arc<ReceiveBudget>,
@@ -184,9 +184,9 @@ impl MessageReader<ServerMonitor> {
     /// Other messages are stored for the next reader, and so is a CancelRequest for one of them. `transport`: where
     /// to read; without it only what is in memory counts.
     pub fn look_ahead(&mut self, transport: Option<&dyn Transport>) -> Option<Message> {
-        let found = self.monitor.take_cancel_request();
-        if found.is_some() {
-            return found;
+        let cancel_request = self.monitor.take_cancel_request();
+        if cancel_request.is_some() {
+            return cancel_request;
         }
         while self.may_look_further() {
             let next = match transport {
@@ -195,9 +195,9 @@ impl MessageReader<ServerMonitor> {
             };
             self.stop();
             self.monitor.store(next.transpose()?);
-            let found = self.monitor.take_cancel_request();
-            if found.is_some() {
-                return found;
+            let cancel_request = self.monitor.take_cancel_request();
+            if cancel_request.is_some() {
+                return cancel_request;
             }
         }
         None

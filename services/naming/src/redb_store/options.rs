@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// When changes are written to the disk.
+/// The time at which changes are on the disk: a choice between speed and the loss of the last ones.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Synchronization {
     /// Before they are acknowledged: they survive a loss of power.
@@ -12,10 +12,10 @@ pub enum Synchronization {
     Every(Duration),
 }
 
-/// The settings of a [`RedbStore`](crate::RedbStore).
+/// The durability, the cache and the redo log of a [`RedbStore`](crate::RedbStore).
 #[derive(Clone, Debug)]
 pub struct RedbStoreOptions {
-    /// When changes are written to the disk.
+    /// The time at which changes are on the disk.
     pub synchronization: Synchronization,
     /// The memory for pages that were read or are to be written, in octets.
     pub cache: usize,

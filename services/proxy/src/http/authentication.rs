@@ -24,7 +24,7 @@ const MIN_TOKEN: usize = 16;
 /// The most octets of a file of tokens.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Secret tokens by name.
+/// The secret tokens that clients show in the field `Authorization`, with the name that each stands for.
 #[derive(Clone, Default)]
 pub struct Tokens(Vec<(String, String)>);
 
@@ -54,7 +54,7 @@ pub enum TokenError {
         /// The file of tokens.
         file: String,
     },
-    /// A line of another form.
+    /// A line without a name, a blank and a token of sufficient length.
     #[error("{file}:{line}: expected a name, a blank, and a token of at least {MIN_TOKEN} characters")]
     Line {
         /// The file of tokens.
@@ -100,13 +100,13 @@ impl Tokens {
 
     /// The name of a token. The time does not depend on the place of a difference.
     fn name_of(&self, token: &str) -> Option<&str> {
-        let mut found = None;
+        let mut token_name = None;
         for (name, known) in &self.0 {
             if bool::from(known.as_bytes().ct_eq(token.as_bytes())) {
-                found = Some(name.as_str());
+                token_name = Some(name.as_str());
             }
         }
-        found
+        token_name
     }
 }
 
@@ -138,8 +138,8 @@ pub struct Authentication {
 }
 
 impl Authentication {
-    /// A middleware that adds the [`Caller`] to a request, or answers 401. A browser adds a certificate, or nothing, to
-    /// the requests of every page: without a token, those of pages of another origin get 403.
+    /// A middleware that adds the [`Caller`] to a request, or answers 401. Requests without a token from
+    /// pages of another origin get 403, because a browser adds its certificate to the requests of every page.
     pub async fn check(self: Arc<Self>, mut request: Request, next: Next) -> Response {
         let Some(peer) = request.extensions().get::<Peer>() else {
             return Problem::internal("the connection is not known").into_response();

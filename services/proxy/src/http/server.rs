@@ -30,7 +30,7 @@ use tower::ServiceExt as _;
 use super::lent_body::lend_body;
 use crate::problem::Problem;
 
-/// The limits of a server.
+/// The numbers and times that bound the clients of an [`HttpServer`].
 #[derive(Clone, Copy, Debug)]
 pub struct HttpLimits {
     /// The most connections at a time (default 1,024). Further ones wait in the system's queue.
@@ -55,7 +55,7 @@ impl Default for HttpLimits {
     }
 }
 
-/// The files for TLS.
+/// The certificate and the key with which a server offers HTTPS.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
     /// The server's certificate, and those of intermediate authorities (PEM).
@@ -147,7 +147,7 @@ impl HttpServer {
         Ok(Self { address, is_secure, stop, accepting, stop_timeout: limits.stop_timeout })
     }
 
-    /// The address at which it listens.
+    /// The bound address, with the port that the system chose for port 0.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

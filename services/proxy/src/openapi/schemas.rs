@@ -412,9 +412,9 @@ fn label_values(discriminator: &TypeCode, label: &Label) -> Vec<Value> {
             vec![json!(character.to_string())]
         }
         TcKind::Enum => {
-            let place = usize::try_from(*value).unwrap_or_default();
-            match type_code.member_name(place).unwrap_or_default() {
-                "" => vec![json!(place)],
+            let index = usize::try_from(*value).unwrap_or_default();
+            match type_code.member_name(index).unwrap_or_default() {
+                "" => vec![json!(index)],
                 name => vec![json!(name)],
             }
         }

@@ -95,10 +95,10 @@ pub(super) fn described_exceptions(model: &Model, descriptions: &[ExceptionDescr
 
 /// Checks names that have to differ, also in more than case (IDL 4.2, 7.2.3).
 pub(super) fn check_distinct<'n>(names: impl IntoIterator<Item = &'n String>) -> Outcome<()> {
-    let mut seen = HashSet::new();
+    let mut names_before = HashSet::new();
     for name in names {
         check_name(name)?;
-        if !seen.insert(name.to_ascii_lowercase()) {
+        if !names_before.insert(name.to_ascii_lowercase()) {
             return Err(bad_param(minor::INVALID_MEMBER_NAME, format!("the name `{name}` occurs twice")));
         }
     }

@@ -229,8 +229,8 @@ fn any_octets_are_a_log_or_an_error() {
     for _ in 0..2_000 {
         let mut log: Vec<u8> = octets(&[encode(SALT, 0, b"a"), encode(SALT, 1, &[1; 700])].concat());
         for _ in 0..random.usize(..4) {
-            let place = random.usize(..log.len());
-            log[place] = random.u8(..);
+            let position = random.usize(..log.len());
+            log[position] = random.u8(..);
         }
         log.truncate(random.usize(..=log.len()));
         scan(&log, SALT);

@@ -16,41 +16,41 @@ const CHUNK: u32 = 500;
 /// The names in `limits_applied` that are passed on from each trader.
 const MAX_LIMITS: usize = 100;
 
-/// A query for other traders.
+/// The part of a query that is the same for all other traders.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteQuery<'q> {
-    /// The name of the service type.
+    /// The service type whose offers are queried.
     pub service_type: &'q str,
-    /// The text of the preference.
+    /// The preference by which each trader orders its offers.
     pub preference: &'q str,
-    /// The properties that the importer wants.
+    /// The properties with which the importer wants the offers.
     pub properties: &'q SpecifiedProps,
-    /// The most offers of one trader.
+    /// The most offers that one trader may return.
     pub how_many: u32,
 }
 
-/// A trader to query.
+/// A trader that receives the query, with the constraint and policies for it alone.
 #[derive(Clone, Debug)]
 pub struct RemoteTarget<'q> {
     /// The `Lookup` interface of the trader.
     pub target: Lookup,
-    /// The constraint for this trader.
+    /// The importer's constraint, or that which a proxy offer's recipe has made.
     pub constraint: &'q str,
-    /// The policies for this trader.
+    /// The importer's policies with the hop's own, or those of a proxy offer.
     pub policies: Vec<Policy>,
 }
 
-/// The answer of another trader.
+/// The offers of another trader, and the policies that limited them.
 #[derive(Debug, Default)]
 pub struct RemoteOffers {
     /// The offers in the other trader's order.
     pub offers: Vec<Offer>,
-    /// The limits that the other trader applied.
+    /// The names of policies that the other trader reports in `limits_applied`.
     pub limits: Vec<String>,
 }
 
-/// The policies of a query over a link: those of the importer with the hop's count and rule and with the id of the request in
-/// place of the importer's, and with the rest of its `starting_trader`.
+/// The policies of a query over a link: the importer's, with the hop count and the follow rule of the hop,
+/// the id of the request, and the rest of `starting_trader` in place of the importer's own.
 ///
 /// # Errors
 /// A value that cannot be encoded.
@@ -73,8 +73,9 @@ pub fn policies_of_hop(
     Ok(policies)
 }
 
-/// The policies of a query for the trader behind a proxy offer: those of a hop, with the policies of the proxy offer in place
-/// of those with the same name. The end of the query's cycles (`request_id`) and the hops that are left remain.
+/// The policies of a query for the trader behind a proxy offer: those of a hop, with the policies of the
+/// proxy offer in place of those with the same name. The request's id and hop count are kept in any case, so
+/// that queries in a circle end.
 ///
 /// # Errors
 /// A value that cannot be encoded.

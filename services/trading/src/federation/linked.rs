@@ -17,10 +17,10 @@ use super::requests::RecentRequests;
 use super::rules::{FollowLimits, Hop, hop};
 use super::{Followed, FollowedOffers, FollowedQuery};
 
-/// The settings of a trader that its administrator may change.
+/// The attributes of a trader that concern links. Read anew for each query, since administrators change them.
 #[derive(Clone, Debug)]
 pub struct FollowSettings {
-    /// The limits of links.
+    /// The rules and hop counts that bound queries over links.
     pub limits: FollowLimits,
     /// The beginning of the ids of the trader's own requests, which no other trader has.
     pub request_id_stem: Vec<u8>,
@@ -29,12 +29,12 @@ pub struct FollowSettings {
 /// The time limit of each call that resolves the name of a trader.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The bounds of a trader's links.
+/// The sizes of a trader's tables of links and recent requests.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkOptions {
     /// The most links (default 1,000).
     pub links: usize,
-    /// The ids of requests that are recognized (default 10,000).
+    /// The ids of recent requests that are remembered, to recognize a query in a circle (default 10,000).
     pub requests: usize,
 }
 
@@ -44,9 +44,9 @@ impl Default for LinkOptions {
     }
 }
 
-/// The linked traders of a trader.
+/// Forwards queries over a trader's links, and ends those that come back in a circle.
 pub struct LinkedTraders {
-    /// The links by their names.
+    /// The links of this trader to others.
     pub links: Links,
     requests: RecentRequests,
     settings: Arc<dyn Fn() -> FollowSettings + Send + Sync>,
@@ -59,7 +59,8 @@ impl fmt::Debug for LinkedTraders {
 }
 
 impl LinkedTraders {
-    /// No links yet. Their changes go to the store. The function returns the present settings of the trader.
+    /// A trader without links, whose changes go to `store`. `settings` returns the present settings of the
+    /// trader.
     pub fn new(
         options: LinkOptions,
         store: Option<Arc<dyn LinkStore>>,

@@ -17,12 +17,12 @@ use spandrel_daemon::require_at_most;
 use super::rules::{LinkRules, stricter};
 use crate::names::is_identifier;
 
-/// A link to another trader.
+/// The data of one link, as the store has it.
 #[derive(Clone, Debug)]
 pub struct LinkRecord {
     /// The trader that receives queries over the link.
     pub target: Lookup,
-    /// The rules of the link.
+    /// The rules that bound queries over this link.
     pub rules: LinkRules,
 }
 
@@ -46,7 +46,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// No links, with room for at most this many, in memory or in a store.
+    /// An empty table of at most this many links, in memory or in a store.
     #[must_use]
     pub fn new(limit: usize, store: Option<Arc<dyn LinkStore>>) -> Self {
         Self { limit, store, changes: Mutex::default(), links: RwLock::default() }
@@ -95,7 +95,7 @@ impl Links {
         Ok(self.change(name, Some(LinkRecord { target: target.clone(), rules }))?)
     }
 
-    /// Removes a link.
+    /// Removes a link; the change is durable when this returns.
     ///
     /// # Errors
     /// The exceptions of `Link::remove_link`.
@@ -110,7 +110,7 @@ impl Links {
         Ok(self.change(name, None)?)
     }
 
-    /// Changes the rules of a link.
+    /// Changes the rules of a link, if `maximum` permits them.
     ///
     /// # Errors
     /// The exceptions of `Link::modify_link`.
@@ -129,7 +129,8 @@ impl Links {
         }
     }
 
-    /// A link with the `Register` of its target, which is asked for it; nil if it does not answer in this time.
+    /// A link with the `Register` of its target. The target is asked for it; nil if it does not answer within
+    /// `timeout`.
     ///
     /// # Errors
     /// The exceptions of `Link::describe_link`.
@@ -149,19 +150,19 @@ impl Links {
         })
     }
 
-    /// The link with this name.
+    /// The link with this name; `None` if there is none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<LinkRecord> {
         self.links.read().get(name).cloned()
     }
 
-    /// Whether the trader has no links.
+    /// Whether no query needs to be forwarded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.links.read().is_empty()
     }
 
-    /// The names of all links, in their order.
+    /// The names of all links, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.links.read().keys().cloned().collect()

@@ -15,13 +15,13 @@ use spandrel::services::cos_trading::{FollowOption, Lookup, Offer, Policy, Regis
 /// A query after the checks of its arguments, as other traders receive it.
 #[derive(Clone, Copy, Debug)]
 pub struct FollowedQuery<'q> {
-    /// The service type that was asked for.
+    /// The service type as the importer named it.
     pub service_type: &'q str,
-    /// The constraint as text.
+    /// The constraint as the importer wrote it.
     pub constraint: &'q str,
-    /// The preference as text.
+    /// The preference as the importer wrote it.
     pub preference: &'q str,
-    /// All policies of the importer, checked, in their order.
+    /// The importer's policies, already checked, in the given order.
     pub policies: &'q [Policy],
     /// The properties that the offers of the result have.
     pub desired_props: &'q lookup::SpecifiedProps,
@@ -37,7 +37,7 @@ pub struct FollowedQuery<'q> {
     pub return_card: u32,
     /// The number of local offers that match; `if_no_local` follows links for 0.
     pub local: usize,
-    /// The end of the query's time.
+    /// The time at which the query returns with the offers that it has.
     pub deadline: Instant,
 }
 
@@ -52,7 +52,7 @@ pub struct ProxyTarget {
     pub policies: Vec<Policy>,
 }
 
-/// The outcome of a followed query.
+/// The offers of other traders, and the policies that limited them.
 #[derive(Debug, Default)]
 pub struct FollowedOffers {
     /// Offers of other traders, each of them in its trader's order.
@@ -63,7 +63,7 @@ pub struct FollowedOffers {
 
 /// The links of a trader, and the traders behind its proxy offers.
 pub trait Followed: fmt::Debug + Send + Sync {
-    /// Whether a query with this `request_id` has been here before, so that its answer is empty. Notes the id.
+    /// Records the `request_id` of a query. Returns whether it was recorded before: the answer is empty then.
     fn is_repeated(&self, request_id: &[u8]) -> bool;
 
     /// Passes a query on to linked traders, in parallel, and to the targets of proxy offers.

@@ -7,12 +7,13 @@ use std::fmt::Write as _;
 
 use spandrel_constraint::{Limits, Properties, Value};
 
-/// A recipe that violates the grammar.
+/// A recipe that violates the grammar, with the position of the first invalid character.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the recipe is invalid at the character {0}: expected $*, $(property) or text")]
 pub struct InvalidRecipe(pub usize);
 
-/// A parsed recipe.
+/// A text with holes for the query's constraint and the offer's properties, from which a proxy offer's
+/// constraint is made.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Recipe(Vec<Part>);
 
@@ -24,7 +25,8 @@ enum Part {
 }
 
 impl Recipe {
-    /// Parses a recipe.
+    /// Parses a recipe: `$*` is the constraint, `$(name)` a property's value, and a backslash quotes the next
+    /// character.
     ///
     /// # Errors
     /// `$` before anything but `*` and a name in parentheses; a backslash at the end.

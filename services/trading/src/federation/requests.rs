@@ -7,7 +7,7 @@ use spandrel::net::sync::Mutex;
 /// The longest id of a request, in octets: a longer one is an invalid value of the policy.
 pub const MAX_REQUEST_ID: usize = 2_048;
 
-/// The ids of the most recent requests.
+/// The ids of recent requests, by which a query that comes back over a circle of links is recognized.
 #[derive(Debug)]
 pub struct RecentRequests {
     capacity: usize,
@@ -24,8 +24,8 @@ struct Recent {
 }
 
 impl RecentRequests {
-    /// No requests, with room for this many. A query that returns after that many others is not recognized, and ends by its
-    /// hop count.
+    /// An empty list with room for this many requests. A query that returns after that many others is not
+    /// recognized, and ends by its hop count.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         // Other traders may remember the requests of this trader before its restart.
@@ -33,7 +33,7 @@ impl RecentRequests {
         Self { capacity: capacity.max(1), recent: Mutex::new(recent) }
     }
 
-    /// Records a request; `false` if it is known already.
+    /// Records a request of another trader. Returns false if its id is known already.
     pub fn record(&self, id: &[u8]) -> bool {
         self.recent.lock().record(id, self.capacity)
     }

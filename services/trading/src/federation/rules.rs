@@ -2,25 +2,25 @@
 
 use spandrel::services::cos_trading::FollowOption;
 
-/// The limits and defaults of a trader for links.
+/// The trader's attributes that bound queries over its links, and stand for absent policies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FollowLimits {
-    /// The rule of queries without one.
+    /// The rule of queries without the policy `link_follow_rule`.
     pub def_follow_policy: FollowOption,
-    /// The most permissive rule.
+    /// The most permissive rule that a query may have; others are reduced to it.
     pub max_follow_policy: FollowOption,
-    /// The hop count of queries without one.
+    /// The hop count of queries without the policy `hop_count`.
     pub def_hop_count: u32,
-    /// The highest hop count.
+    /// The highest hop count that a query may have; others are reduced to it.
     pub max_hop_count: u32,
 }
 
-/// The rules of a link.
+/// The rules that an administrator has given a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkRules {
     /// The rule that is passed on for queries without one.
     pub default: FollowOption,
-    /// The most permissive rule of the link.
+    /// The most permissive rule that a query may have over the link.
     pub limit: FollowOption,
 }
 

@@ -376,8 +376,8 @@ fn reply_values(
             summary.values.push(("forward".to_owned(), text::reference(body)?.into()));
         }
         (ReplyStatus::NeedsAddressingMode, _) => {
-            let wanted = AddressingDisposition::decode(body)?;
-            summary.values.push(("wanted".to_owned(), wanted.to_string().into()));
+            let disposition = AddressingDisposition::decode(body)?;
+            summary.values.push(("wanted".to_owned(), disposition.to_string().into()));
         }
     }
     Ok(())

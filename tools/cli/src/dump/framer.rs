@@ -136,14 +136,14 @@ impl Framer {
         };
         let len = header.total_len();
         if len > MAX_MESSAGE || is_compressed {
-            let done = rest.len().min(len);
+            let skipped = rest.len().min(len);
             self.begin(out);
-            self.ignored = len - done;
+            self.ignored = len - skipped;
             out(match is_compressed {
                 true => Framed::Compressed(header),
                 false => Framed::Refused(header, GiopError::TooLarge { len, limit: MAX_MESSAGE }),
             });
-            return Some(done);
+            return Some(skipped);
         }
         let octets = rest.get(..len)?;
         let accepted = self.assembler.accept(header, MessageBlock::from(octets));

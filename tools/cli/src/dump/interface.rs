@@ -55,11 +55,11 @@ fn addresses(name: &str) -> anyhow::Result<Option<HashSet<IpAddr>>> {
     if name == "any" {
         return Ok(None);
     }
-    let known = if_addrs::get_if_addrs().context("cannot list the network interfaces")?;
+    let interfaces = if_addrs::get_if_addrs().context("cannot list the network interfaces")?;
     let addresses: HashSet<IpAddr> =
-        known.iter().filter(|interface| interface.name == name).map(if_addrs::Interface::ip).collect();
+        interfaces.iter().filter(|interface| interface.name == name).map(if_addrs::Interface::ip).collect();
     if addresses.is_empty() {
-        let names: HashSet<&str> = known.iter().map(|interface| &*interface.name).collect();
+        let names: HashSet<&str> = interfaces.iter().map(|interface| &*interface.name).collect();
         let mut names: Vec<&str> = names.into_iter().collect();
         names.sort_unstable();
         bail!("there is no interface `{name}` with an address: there are {}, and any", names.join(", "));

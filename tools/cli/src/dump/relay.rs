@@ -77,8 +77,8 @@ enum EventKind {
 /// # Errors
 /// If it cannot listen; those of printing.
 pub(super) fn run(listen: &str, to: Server, types: &mut Types, style: Style, out: &mut Output) -> anyhow::Result<()> {
-    let place = Address::new("iiop", listen);
-    let Some((host, port)) = place.host_and_port() else {
+    let listen_address = Address::new("iiop", listen);
+    let Some((host, port)) = listen_address.host_and_port() else {
         return Err(common::usage(format!("invalid value `{listen}` for --listen: expected host:port")));
     };
     let opened = Addr::new(host, port).and_then(|address| Acceptor::open(&address));

@@ -50,10 +50,10 @@ impl Stream {
             return;
         }
         let ahead = i64::from(sequence.wrapping_sub(next).cast_signed());
-        let seen = usize::try_from(-ahead).unwrap_or(0);
+        let repeated = usize::try_from(-ahead).unwrap_or(0);
         match u64::try_from(ahead) {
             // A retransmission, perhaps with further octets.
-            Err(_) => self.give(segment.octets.get(seen..).unwrap_or_default(), out),
+            Err(_) => self.give(segment.octets.get(repeated..).unwrap_or_default(), out),
             Ok(0) => self.give(segment.octets, out),
             Ok(ahead) => self.keep(ahead, segment.octets),
         }
@@ -116,8 +116,8 @@ impl Stream {
                 self.advance(missing);
                 out(Piece::Gap(missing));
             }
-            let seen = usize::try_from(self.position - at).unwrap_or(usize::MAX);
-            self.give(octets.get(seen..).unwrap_or_default(), out);
+            let repeated = usize::try_from(self.position - at).unwrap_or(usize::MAX);
+            self.give(octets.get(repeated..).unwrap_or_default(), out);
         }
     }
 }

@@ -18,12 +18,12 @@ pub(super) struct Depfile {
 impl Depfile {
     /// Adds `output: source source …`.
     pub(super) fn rule(&mut self, output: &Path, sources: &SourceMap) {
-        let mut seen = BTreeSet::new();
+        let mut names_before = BTreeSet::new();
         let files = sources.files().iter().filter(|file| !file.built_in);
         let names = files.map(|file| (escaped(&file.path), file.included_from.is_some()));
         _ = write!(self.rules, "{}:", escaped(output));
         for (name, included) in names {
-            if seen.insert(name.clone()) {
+            if names_before.insert(name.clone()) {
                 _ = write!(self.rules, " \\\n  {name}");
             }
             if included {

@@ -78,7 +78,7 @@ impl Args {
             self.make_parents(&place, &name)?;
         }
         let root = &place.root;
-        let done = match &object {
+        let outcome = match &object {
             None => match root.bind_new_context(&name) {
                 Ok(_) => Ok(()),
                 Err(naming_context::BindNewContextError::AlreadyBound(_)) if self.rebind => {
@@ -97,7 +97,7 @@ impl Args {
             Some(object) if self.rebind => root.rebind(&name, Some(object)).map_err(|error| failure(&place, error)),
             Some(object) => root.bind(&name, Some(object)).map_err(|error| failure(&place, error)),
         };
-        done.with_context(|| format!("cannot bind `{}`", place.path))?;
+        outcome.with_context(|| format!("cannot bind `{}`", place.path))?;
         let exported = offer.zip(object).map(|(offer, object)| {
             offer.export(&object).with_context(|| format!("`{}` is bound, and cannot be offered", place.path))
         });

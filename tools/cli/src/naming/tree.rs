@@ -88,8 +88,8 @@ impl Walk<'_> {
             json = json.value("kind", "context");
             self.text.push('/');
             let bounded = bounded(context, self.deadline)?;
-            let found = binding.binding_name.last().map(|component| bounded.resolve(from_ref(component)));
-            let remark = match found {
+            let resolved = binding.binding_name.last().map(|component| bounded.resolve(from_ref(component)));
+            let remark = match resolved {
                 Some(Ok(Some(object))) => {
                     let child = NamingContextExt::unchecked_narrow(&object);
                     let is_above = self.above.iter().any(|other| other.as_object().is_equivalent(&object));

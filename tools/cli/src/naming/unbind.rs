@@ -47,8 +47,8 @@ impl Args {
                 }
             }
         }
-        let done = place.root.unbind(&name).map_err(|error| failure(&place, error));
-        done.with_context(|| format!("cannot unbind `{}`", place.path))?;
+        let outcome = place.root.unbind(&name).map_err(|error| failure(&place, error));
+        outcome.with_context(|| format!("cannot unbind `{}`", place.path))?;
         if self.client.json {
             common::print(&format!("{}\n", JsonObject::new().value("unbound", place.path).finish()))?;
         }

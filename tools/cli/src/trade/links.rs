@@ -96,18 +96,18 @@ impl Args {
             }),
             Command::Add { name, target, rules, trader } => trader.run(|found| {
                 let target: Lookup = naming::object(&found.orb, target)?.unchecked_narrow();
-                let done = found.link()?.add_link(name, Some(&target), rules.default, rules.limit);
-                done.with_context(|| format!("cannot add the link `{}`", escape(name)))?;
+                let outcome = found.link()?.add_link(name, Some(&target), rules.default, rules.limit);
+                outcome.with_context(|| format!("cannot add the link `{}`", escape(name)))?;
                 Ok(trader.reported("added", name))
             }),
             Command::Modify { name, rules, trader } => trader.run(|found| {
-                let done = found.link()?.modify_link(name, rules.default, rules.limit);
-                done.with_context(|| format!("cannot modify the link `{}`", escape(name)))?;
+                let outcome = found.link()?.modify_link(name, rules.default, rules.limit);
+                outcome.with_context(|| format!("cannot modify the link `{}`", escape(name)))?;
                 Ok(trader.reported("modified", name))
             }),
             Command::Remove { name, trader } => trader.run(|found| {
-                let done = found.link()?.remove_link(name);
-                done.with_context(|| format!("cannot remove the link `{}`", escape(name)))?;
+                let outcome = found.link()?.remove_link(name);
+                outcome.with_context(|| format!("cannot remove the link `{}`", escape(name)))?;
                 Ok(trader.reported("removed", name))
             }),
         }

@@ -98,8 +98,8 @@ impl WithdrawArgs {
         self.trader.run(|trader| {
             let register = trader.register()?;
             if let Some([service_type, constraint]) = self.matching.as_deref() {
-                let done = register.withdraw_using_constraint(service_type, constraint);
-                done.with_context(|| format!("cannot withdraw offers of the type `{}`", escape(service_type)))?;
+                let outcome = register.withdraw_using_constraint(service_type, constraint);
+                outcome.with_context(|| format!("cannot withdraw offers of the type `{}`", escape(service_type)))?;
             }
             for id in &self.ids {
                 withdraw(trader, id).with_context(|| format!("cannot withdraw the offer `{}`", escape(id)))?;

@@ -88,7 +88,7 @@ impl Args {
             .lookup()?
             .query(&self.service_type, &self.constraint, &self.prefer, &policies, &properties, self.how_many.min(CHUNK))
             .with_context(|| format!("cannot query offers of the type `{}`", escape(&self.service_type)))?;
-        let wanted = self.how_many as usize;
+        let offer_count = self.how_many as usize;
         let mut goes_on = iterator.is_some();
         if let Some(iterator) = &iterator {
             let ended = self.iterate(trader, iterator, &mut offers, &mut goes_on);
@@ -96,10 +96,10 @@ impl Args {
             _ = iterator.destroy();
             ended?;
         }
-        if offers.len() > wanted || goes_on {
-            output::remark(&format!("there are further offers: --how-many is {wanted}\n"));
+        if offers.len() > offer_count || goes_on {
+            output::remark(&format!("there are further offers: --how-many is {offer_count}\n"));
         }
-        offers.truncate(wanted);
+        offers.truncate(offer_count);
         if !limits.is_empty() {
             let names: Vec<String> = limits.iter().take(20).map(|name| escape(name).at_most(60).to_string()).collect();
             output::remark(&format!("limits of the trader were applied: {}\n", names.join(", ")));

@@ -91,8 +91,8 @@ impl Args {
             }),
             Command::Describe(named) => named.trader.run(|trader| named.describe(trader)),
             Command::Add(add) => add.trader.run(|trader| {
-                let done = trader.repository()?.add_type(&add.name, &add.interface, &add.properties, &add.base);
-                done.with_context(|| format!("cannot add the service type `{}`", escape(&add.name)))?;
+                let outcome = trader.repository()?.add_type(&add.name, &add.interface, &add.properties, &add.base);
+                outcome.with_context(|| format!("cannot add the service type `{}`", escape(&add.name)))?;
                 Ok(add.trader.reported("added", &add.name))
             }),
             Command::Remove(named) => {

@@ -33,7 +33,7 @@ impl Contender {
         MechanismName::available(false).into_iter().map(Self::Mechanism).chain([Self::OmniOrb]).collect()
     }
 
-    /// All of them, the base first.
+    /// All contenders, the base of the ratios first.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let mechanisms = MechanismName::ALL.into_iter().filter(|name| !name.sends_floods_only());

@@ -24,7 +24,7 @@ pub struct Measurement {
     pub round: u32,
     /// The ORB or mechanism that was called.
     pub contender: Contender,
-    /// The times of the calls.
+    /// The times from calls to their answers.
     pub times: CallTimes,
     /// Octets of a request and of a reply, where they are known.
     pub wire: Option<(usize, usize)>,
@@ -49,9 +49,9 @@ pub struct Row {
     pub calls_per_second: Option<Summary>,
     /// The ratio of the median to that of `c` in the same round.
     pub ratio: Option<Summary>,
-    /// The same of the 99th percentile.
+    /// The ratio of the 99th percentile to that of `c` in the same round.
     pub p99_ratio: Option<Summary>,
-    /// The same of the 99.9th percentile.
+    /// The ratio of the 99.9th percentile to that of `c` in the same round.
     pub p999_ratio: Option<Summary>,
     /// Octets of a request and of a reply, where they are known.
     pub wire: Option<(usize, usize)>,
@@ -59,14 +59,14 @@ pub struct Row {
     pub absent: Option<String>,
 }
 
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the series.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
     /// A summary of each configuration.
     pub rows: Vec<Row>,

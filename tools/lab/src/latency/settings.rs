@@ -10,7 +10,7 @@ use crate::LabError;
 use crate::placement::Placement;
 use crate::workload::PingCase;
 
-/// Settings of the series.
+/// The configurations to measure, and the number and length of their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The placements, one series each.
@@ -21,7 +21,7 @@ pub struct Settings {
     pub contenders: Vec<Contender>,
     /// Timed calls per round; a twentieth as many precede them as warm-up.
     pub calls: u32,
-    /// The number of rounds.
+    /// The runs of each configuration; they take turns with those of the others.
     pub rounds: u32,
     /// The control address of a running receiver, instead of one of our own.
     pub remote: Option<String>,
@@ -34,7 +34,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Validates the settings.
+    /// Finds faults of the settings before anything is measured.
     ///
     /// # Errors
     /// If a list is empty or a number zero.

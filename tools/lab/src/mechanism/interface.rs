@@ -8,7 +8,7 @@ use crate::LabError;
 use crate::call_times::CallTimes;
 use crate::workload::{Flood, PingCase, PingPong};
 
-/// A mechanism of data transfer.
+/// A way to transfer data between two processes, such as plain sockets or the ORB.
 pub trait Mechanism: Sync {
     /// Starts to listen at an address of this machine, and serves one job in the background.
     ///

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::{Flood, PingCase, PingPong, named};
 
-/// The names of the mechanisms.
+/// The mechanisms that transfer the data of an experiment, as command lines name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -23,9 +23,9 @@ pub enum MechanismName {
     Shm,
     /// The ORB, through generated stubs and skeletons.
     Orb,
-    /// The same, with one-ways that are written together (the sync scope NONE).
+    /// The same as `orb`, with one-ways that are written together (the sync scope NONE).
     OrbBatched,
-    /// The same, with a server whose connections have no threads of their own.
+    /// The same as `orb`, with a server whose connections have no threads of their own.
     OrbReactor,
     /// The same as `orb`, with tables and an interpreter instead of straight-line code.
     OrbInterpretive,
@@ -49,19 +49,19 @@ pub enum MechanismName {
     OmniOrb,
     /// The ORB with the first rung of the marshaling ladder in place of stub and skeleton.
     RungOriginal,
-    /// The same with the rung whose primitives are declared inline.
+    /// The same as `RungOriginal`, with the rung whose primitives are declared inline.
     RungSimpleInlining,
-    /// The same with the rung whose primitives are in line.
+    /// The same as `RungOriginal`, with the rung whose primitives are in line.
     RungInlined,
-    /// The same with the rung that has all sizes precomputed.
+    /// The same as `RungOriginal`, with the rung that has all sizes precomputed.
     RungPrecomputed,
-    /// The same with the rung that reads by small functions.
+    /// The same as `RungOriginal`, with the rung that reads by small functions.
     RungSplitDecoding,
-    /// The same with the last rung.
+    /// The same as `RungOriginal`, with the last rung.
     RungSplitEncoding,
     /// omniORB's client with our server, whose skeleton is the original rung of the marshaling ladder.
     OmniOrbOriginal,
-    /// The same with the last rung.
+    /// The same as `OmniOrbOriginal`, with the last rung.
     OmniOrbOptimised,
     /// ACE's socket wrappers, over TCP.
     Ace,
@@ -72,7 +72,7 @@ pub enum MechanismName {
 }
 
 impl MechanismName {
-    /// All of them, the base of the ratios first.
+    /// All mechanisms, the base of the ratios first.
     pub const ALL: [Self; 30] = [
         Self::C,
         Self::Ipc,
@@ -263,7 +263,7 @@ pub enum Work {
 /// One measurement: a mechanism, its sockets and its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// The mechanism that is measured.
+    /// The sockets, ORB or rung by which the data travels.
     pub mechanism: MechanismName,
     /// The options of its sockets.
     pub sockets: SocketOptions,

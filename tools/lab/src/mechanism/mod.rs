@@ -113,7 +113,7 @@ impl MechanismName {
         }
     }
 
-    /// The mechanism of this name.
+    /// The implementation of this mechanism.
     ///
     /// # Errors
     /// If it does not exist on this platform.

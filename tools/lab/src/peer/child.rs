@@ -18,7 +18,7 @@ pub struct ChildRole {
     pub core: Option<usize>,
 }
 
-/// The kind of a child.
+/// The work of a child process, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChildKind {
     /// Listens for control connections at this address.

@@ -69,7 +69,7 @@ pub(crate) enum FromChild {
     Failed(String),
 }
 
-/// The result of one job.
+/// The time and the processor time of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// From the first send to the acknowledgement, in seconds, by the transmitter's steady clock.

@@ -17,16 +17,16 @@ use spandrel_measure::stats::Summary;
 
 use crate::LabError;
 
-/// Settings of the checks.
+/// The number and the pace of the checks.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The number of rounds.
+    /// The number of rounds, each with one check of every kind.
     pub count: u32,
     /// The time between the starts of two rounds.
     pub interval: Duration,
 }
 
-/// The answers to one kind of check.
+/// The times and the failures of one kind of check.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     asked: u32,

@@ -28,7 +28,7 @@ pub fn security(ior: &Ior) -> Security {
     }
 }
 
-/// The offer of a profile.
+/// The security that the components and the port of a profile offer.
 #[must_use]
 pub fn security_of(profile: &IiopProfile) -> Security {
     match (tls(profile), profile.port) {

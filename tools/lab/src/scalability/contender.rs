@@ -11,7 +11,7 @@ pub enum Contender {
     /// This program, with its own ORB.
     #[serde(rename = "orb")]
     Orb,
-    /// The same, with a connection of its own for each reference.
+    /// As [`Orb`](Self::Orb), with a connection of its own for each reference.
     #[serde(rename = "orb-private")]
     OrbPrivate,
     /// The program of `peers/omniorb`, with omniORB.
@@ -23,7 +23,8 @@ pub enum Contender {
 }
 
 impl Contender {
-    /// Those that options name, ours first; the laboratory alone measures private connections.
+    /// The contenders that options name, ours first. Private connections are not among them: only the
+    /// laboratory measures them.
     pub const ALL: [Self; 3] = [Self::Orb, Self::OmniOrb, Self::JacOrb];
 
     /// The name that options and tables use.

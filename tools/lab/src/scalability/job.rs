@@ -28,7 +28,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them, in the paper's order.
+    /// All orders of calls, as the paper lists them.
     pub const ALL: [Self; 4] = [Self::Train, Self::RoundRobin, Self::Random, Self::WorstCase];
 
     /// The name that options, jobs and tables use.
@@ -212,7 +212,7 @@ pub struct Job {
     pub algorithm: Algorithm,
     /// Whether calls are answered.
     pub call: CallKind,
-    /// The parameters of a call.
+    /// The data that a call passes.
     pub case: CallData,
     /// The interface by which requests are made.
     pub style: Style,

@@ -16,7 +16,7 @@ use crate::workload::CallKind;
 pub struct Measurement {
     /// The cores of both processes.
     pub placement: Placement,
-    /// The number of servants of the server.
+    /// The number of objects in the server, each with its servant.
     pub servants: u32,
     /// The calls that were made.
     pub job: Job,
@@ -24,11 +24,11 @@ pub struct Measurement {
     pub round: u32,
     /// The ORB that was called.
     pub contender: Contender,
-    /// The beginning of the targets.
+    /// The number of the servant with which the calls began.
     pub begin: u32,
     /// The number of servants reached by the timed calls, as counted by their server.
     pub servants_called: u32,
-    /// The times of the calls.
+    /// The times from calls to their answers.
     pub times: CallTimes,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Absent {
 pub struct Memory {
     /// The ORB whose server it is.
     pub contender: Contender,
-    /// The number of its servants.
+    /// The number of servants that the server has.
     pub servants: u32,
     /// Resident octets of its process.
     pub resident: u64,
@@ -66,13 +66,13 @@ pub struct Row {
     pub algorithm: Algorithm,
     /// One-way or two-way calls.
     pub call: CallKind,
-    /// The parameters of calls.
+    /// The data that a call passes.
     pub case: CallData,
     /// The interface by which requests are made.
     pub style: Style,
     /// The ORB that was called.
     pub contender: Contender,
-    /// The number of servants of the server.
+    /// The number of objects in the server, each with its servant.
     pub servants: u32,
     /// The rounds' median times in microseconds.
     pub median_us: Option<Summary>,
@@ -83,7 +83,7 @@ pub struct Row {
     pub to_static: Option<Summary>,
     /// The ratio of medians to the same contender's calls with the fewest servants in the same round.
     pub to_fewest: Option<Summary>,
-    /// The same ratio of means.
+    /// The ratio of means to the same contender's calls with the fewest servants in the same round.
     pub mean_to_fewest: Option<Summary>,
     /// The number of servants reached by the timed calls of a round.
     pub servants_called: Option<Summary>,
@@ -99,18 +99,18 @@ impl Row {
     }
 }
 
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the series.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
     /// A summary of each configuration.
     pub rows: Vec<Row>,
-    /// The memory of servers.
+    /// The resident memory of servers, by their number of servants.
     pub memory: Vec<Memory>,
     /// The single rounds, in the order in which they were run.
     pub measured: Vec<Measurement>,

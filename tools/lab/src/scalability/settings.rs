@@ -14,7 +14,7 @@ use crate::workload::CallKind;
 /// The maximum number of servants: references alone would take tens of gigabytes beyond it.
 const MAX_SERVANTS: u32 = 10_000_000;
 
-/// Settings of the series.
+/// The configurations to measure, and the number and length of their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The numbers of servants to measure.
@@ -25,7 +25,7 @@ pub struct Settings {
     pub algorithms: Vec<Algorithm>,
     /// One-way calls, two-way calls, or both.
     pub calls: Vec<CallKind>,
-    /// The parameters of calls.
+    /// The data that calls pass.
     pub cases: Vec<CallData>,
     /// The interfaces by which requests are made.
     pub styles: Vec<Style>,
@@ -35,7 +35,7 @@ pub struct Settings {
     pub calls_per_round: u32,
     /// The maximum of timed calls per round, if a hundred on each servant would be more.
     pub most_calls: u32,
-    /// The number of rounds.
+    /// The runs of each configuration; they take turns with those of the others.
     pub rounds: u32,
     /// The folder with omniORB's programs, if it is not where the source tree builds them.
     pub omniorb: Option<PathBuf>,
@@ -43,12 +43,13 @@ pub struct Settings {
     pub jacorb: Option<PathBuf>,
     /// The longest that one run, or the start of a server with all its servants, may take, in seconds.
     pub limit_seconds: u64,
-    /// After this many seconds of calls to static servants no further round begins, and the same for dynamic ones.
+    /// The seconds of calls to static servants after which no further round begins; dynamic servants have as
+    /// many of their own.
     pub budget_seconds: Option<u64>,
 }
 
 impl Settings {
-    /// Validates the settings.
+    /// Finds faults of the settings before anything is measured.
     ///
     /// # Errors
     /// If a list is empty or a number zero, or there would be too many servants.

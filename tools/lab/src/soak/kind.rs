@@ -20,7 +20,7 @@ const ARRIVAL: Duration = Duration::from_secs(20);
 /// One-ways of one stream.
 const NOTES: u32 = 20;
 
-/// One kind of traffic.
+/// One kind of calls or connections that a soak run makes again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {

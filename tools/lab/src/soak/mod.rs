@@ -32,7 +32,7 @@ const CYCLES: u32 = 12;
 /// size then.
 const WARM_UP_CYCLES: usize = 3;
 
-/// Settings of the run.
+/// The duration, the clients and the data of a soak run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The duration of the traffic in seconds.
@@ -48,7 +48,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Validates the settings.
+    /// Finds faults of the settings before anything runs.
     ///
     /// # Errors
     /// If a number is out of range.

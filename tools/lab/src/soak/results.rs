@@ -12,10 +12,10 @@ const TOLERATED_OCTETS: u64 = 4 << 20;
 /// Threads and descriptors that may be added after the warm-up, for the same reason.
 const TOLERATED_COUNT: u64 = 8;
 
-/// The results of one kind of traffic.
+/// The counts of one kind of traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The kind of traffic.
+    /// The kind that these counts are of.
     pub kind: Kind,
     /// Calls with the expected answer; connections, where there are no calls.
     pub calls: u64,
@@ -26,7 +26,7 @@ pub struct Row {
 /// The resources of one process, at rest after each cycle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Process {
-    /// The name of the process in reports.
+    /// The process, as reports name it: client or server.
     pub name: String,
     /// The resources in the order in which they were sampled.
     pub looks: Vec<Look>,
@@ -62,15 +62,15 @@ pub struct Results {
     pub experiment: String,
     /// The machine and program of the run.
     pub machine: Machine,
-    /// The settings of the run.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
-    /// The results of each kind.
+    /// The calls and failures, one row for each kind of traffic.
     pub rows: Vec<Row>,
     /// The resources of both processes.
     pub processes: Vec<Process>,
     /// The number of failed pieces of traffic.
     pub failures: u64,
-    /// The first failures, as text.
+    /// The first failures in words, enough to find a cause.
     pub first_failures: Vec<String>,
 }
 

@@ -55,7 +55,7 @@ impl Tally {
     }
 }
 
-/// Runs the traffic, and returns its results.
+/// Starts a server, calls it from all clients until the time is over, and returns what was counted.
 ///
 /// # Errors
 /// If the server cannot be started or reached. Later failures are in the results.

@@ -13,7 +13,7 @@ use crate::mechanism::MechanismName;
 use crate::output::Directory;
 use crate::workload::{CallKind, DataType};
 
-/// The whole report as text.
+/// Formats the results for a terminal.
 #[must_use]
 pub fn text(results: &Results) -> String {
     let mut text = String::new();

@@ -11,7 +11,7 @@ use crate::mechanism::MechanismName;
 use crate::peer::Outcome;
 use crate::workload::{CallKind, DataType, Flood};
 
-/// One flood of one mechanism.
+/// A flood by one mechanism, and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The round; runs of a cell in one round followed each other directly.
@@ -44,16 +44,16 @@ pub struct Cell {
     pub cpu_ms_per_mib: Option<Summary>,
 }
 
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the series.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
-    /// A summary of each cell.
+    /// The runs of each combination, summarised.
     pub cells: Vec<Cell>,
     /// The single runs, in the order in which they were made.
     pub runs: Vec<Run>,
@@ -75,13 +75,13 @@ impl Results {
         Self { experiment: "ttcp".to_owned(), machine, settings, cells, runs }
     }
 
-    /// The base of the ratios.
+    /// The mechanism by whose throughput all others are divided.
     #[must_use]
     pub fn base(&self) -> MechanismName {
         MechanismName::base(&self.settings.mechanisms)
     }
 
-    /// The cell of a mechanism, if it was run.
+    /// The summary of a mechanism's runs, if it was run.
     #[must_use]
     pub fn cell(
         &self,

@@ -8,20 +8,20 @@ use crate::mechanism::{MechanismName, SocketOptions};
 use crate::placement::Placement;
 use crate::workload::{CallKind, DataType, MAX_BUFFER_OCTETS};
 
-/// Settings of the series.
+/// The configurations to measure, and the number and length of their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Data types, in the order of the report.
     pub types: Vec<DataType>,
     /// Buffer sizes, in the order of the report.
     pub sizes: Vec<Octets>,
-    /// The kinds of call to measure.
+    /// Whether calls are answered: one-way, two-way, or both in turn.
     pub calls: Vec<CallKind>,
     /// Mechanisms, in the order of the report.
     pub mechanisms: Vec<MechanismName>,
     /// Octets of user data per run.
     pub bytes: Octets,
-    /// The number of rounds.
+    /// The runs of each configuration; they take turns with those of the others.
     pub repetitions: u32,
     /// The data connections' sockets.
     pub sockets: SocketOptions,
@@ -36,7 +36,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Validates the settings.
+    /// Finds faults of the settings before anything is measured.
     ///
     /// # Errors
     /// If a list is empty or a size out of range.

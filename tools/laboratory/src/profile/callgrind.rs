@@ -10,7 +10,7 @@ pub(crate) const MAX_OCTETS: u64 = 256 << 20;
 pub struct Function {
     /// The path of the program or library.
     pub object: String,
-    /// The name, as valgrind demangles it.
+    /// The function's name, as valgrind demangles it.
     pub name: String,
 }
 
@@ -41,7 +41,7 @@ impl Cost {
     }
 }
 
-/// The profile of one process.
+/// The costs of one process by function, as callgrind has counted them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
     /// The cost of each function without that of the functions which it calls.
@@ -51,7 +51,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Reads the text of a profile.
+    /// Reads the output of callgrind.
     ///
     /// # Errors
     /// The line that is not in the format of callgrind, as text.
@@ -83,7 +83,7 @@ impl Profile {
         Self { own: own.collect(), callers: callers.collect() }
     }
 
-    /// The cost of all functions.
+    /// The sum of the costs of all functions.
     #[must_use]
     pub fn total(&self) -> Cost {
         let mut total = Cost::default();

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::callgrind::{Cost, Function, Profile};
 
-/// A layer of the path of a call.
+/// A layer of the path of a call, to which functions are assigned by their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
     /// Functions that enter the kernel.
@@ -223,12 +223,12 @@ fn in_omniorb(name: &str) -> Option<Layer> {
     }
 }
 
-/// The cost of a process by layer.
+/// The costs of a process, added up by the layers that its functions belong to.
 #[derive(Clone, Debug, Default)]
 pub struct LayerCosts {
-    /// The cost of each layer.
+    /// The sum of the costs of the functions of each layer.
     pub layers: BTreeMap<Layer, Cost>,
-    /// The functions that no layer owns, with their costs.
+    /// The functions that belong to no layer, with their costs.
     pub without: BTreeMap<Function, Cost>,
 }
 
@@ -236,8 +236,8 @@ pub struct LayerCosts {
 const STEPS: usize = 40;
 
 impl LayerCosts {
-    /// The cost of each layer in a profile. A function without a layer works for its callers, by the instructions below
-    /// each of them.
+    /// The cost of each layer in a profile. The cost of a function without a layer is divided among its
+    /// callers, by the instructions below each of them.
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
         let owned: BTreeMap<&Function, Option<Layer>> = profile

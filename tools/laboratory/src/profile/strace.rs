@@ -84,7 +84,7 @@ impl Trace {
         Self(beyond.collect())
     }
 
-    /// All calls for a purpose.
+    /// The sum of all system calls for a purpose.
     #[must_use]
     pub fn calls(&self, purpose: Purpose) -> Calls {
         let own = self.0.iter().filter(|(name, _)| Purpose::with(name) == purpose);

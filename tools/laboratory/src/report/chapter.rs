@@ -100,7 +100,7 @@ fn is_within(value: f64, at_least: Option<f64>, at_most: Option<f64>) -> bool {
     at_least.is_none_or(|bound| value >= bound) && at_most.is_none_or(|bound| value <= bound)
 }
 
-/// The chapter as Markdown.
+/// Formats the report as the chapter of the book.
 ///
 /// # Panics
 /// If its texts are not valid, which a test excludes.

@@ -6,7 +6,7 @@ const PAGE: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");
 
-/// The page of a report, with all its data.
+/// Formats the report as one HTML page that contains all its data.
 ///
 /// # Errors
 /// If a value has no form in JSON.

@@ -4,7 +4,7 @@ use super::{Entry, Figure, Report};
 use crate::folder::Form;
 use crate::inventory::State;
 
-/// The whole report as text.
+/// Formats the report as Markdown.
 #[must_use]
 pub fn markdown(report: &Report) -> String {
     let mut text = "# Report of the laboratory\n\n".to_owned();

@@ -31,10 +31,10 @@ pub struct Report {
 /// A figure or table of a paper, with today's figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
-    /// The row of the inventory.
+    /// The figure or table, as the inventory describes it.
     #[serde(flatten)]
     pub row: Row,
-    /// The command that measures it.
+    /// The command line that measures it again.
     pub command: Option<String>,
     /// The measured figures, by point.
     pub figures: Vec<Figure>,
@@ -49,9 +49,9 @@ pub struct Entry {
 /// A point without results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MissingPoint {
-    /// The name of the point.
+    /// The point of the inventory, as files name it.
     pub point: String,
-    /// Why its last measurement failed; absent if it was not run.
+    /// The reason why its last measurement failed; absent if it was not run.
     pub failure: Option<String>,
 }
 
@@ -66,13 +66,13 @@ impl MissingPoint {
 /// A measured figure: the median of all rounds, and what was counted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// The name of the point.
+    /// The point of the inventory, as files name it.
     pub point: String,
     /// The contender, and which of its figures.
     pub series: String,
     /// The unit of the values.
     pub unit: Unit,
-    /// The median of the rounds.
+    /// The median of the values, one of each round.
     pub median: f64,
     /// The lowest value of a round.
     pub low: f64,
@@ -82,7 +82,7 @@ pub struct Figure {
     pub rounds: usize,
     /// The counts over all rounds.
     pub counted: String,
-    /// How a bound of time cut the measurement.
+    /// The way in which a bound of time has cut the measurement; absent if it is complete.
     pub cut: Option<String>,
 }
 
@@ -91,7 +91,7 @@ pub struct Figure {
 pub struct Ratio {
     /// The two figures in words.
     pub title: String,
-    /// The ratio in the paper.
+    /// The ratio that the paper states.
     pub paper: f64,
     /// The ratio of this run; absent if one of the two was not measured.
     pub here: Option<f64>,
@@ -115,7 +115,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 impl Report {
-    /// The report on the results of a folder.
+    /// Collects the results of a folder by the rows of the inventory.
     #[must_use]
     pub fn new(inventory: &Inventory, folder: &Folder) -> Self {
         let mut machines: Vec<String> = folder.results().map(|result| result.machine.summary()).collect();
@@ -126,13 +126,13 @@ impl Report {
         Self { machines, form, entries }
     }
 
-    /// The number of entries in a state.
+    /// The entries whose row has this state.
     #[must_use]
     pub fn count(&self, state: State) -> usize {
         self.entries.iter().filter(|entry| entry.row.state == state).count()
     }
 
-    /// The report as JSON.
+    /// Formats the report as JSON.
     ///
     /// # Errors
     /// If a value has no form in JSON.

@@ -12,7 +12,7 @@ use crate::Times;
 
 const MICROSECOND: Duration = Duration::from_micros(1);
 
-/// The results of a load.
+/// The answers, failures and latencies of a load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoadReport {
     /// The scheduled rate in requests per second.
@@ -25,9 +25,9 @@ pub struct LoadReport {
     pub due: u64,
     /// Requests with an answer.
     pub answered: u64,
-    /// Requests that failed, of any kind.
+    /// Requests without a valid answer, for whatever reason.
     pub failed: u64,
-    /// Requests that were never sent, because those before them took too long.
+    /// Requests that were never sent, because earlier ones took too long.
     pub given_up: u64,
     /// Answers per second, until the last answer.
     pub achieved_rate: f64,

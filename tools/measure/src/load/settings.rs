@@ -5,14 +5,14 @@ use std::time::Duration;
 /// The maximum number of requests.
 const MAX_REQUESTS: f64 = 1e15;
 
-/// The settings of a load.
+/// The rate and the duration of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadSettings {
     /// The scheduled rate in requests per second.
     pub rate: f64,
     /// The time during which requests are due.
     pub duration: Duration,
-    /// The time after that in which late requests are still sent; the rest is given up.
+    /// The time in which late requests are still sent at the end of the schedule; the rest is given up.
     pub drain: Duration,
 }
 

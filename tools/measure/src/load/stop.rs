@@ -30,7 +30,7 @@ impl LoadStop {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// The time at which the load was ended.
+    /// The time of the first [`stop`](Self::stop); `None` while the load goes on.
     #[must_use]
     pub fn time(&self) -> Option<Instant> {
         *self.lock()

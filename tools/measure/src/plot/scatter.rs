@@ -10,7 +10,7 @@ use super::{escape, label, left, number_width, segment, step, text};
 /// The distance between two names of series.
 const NAME_HEIGHT: f64 = 24.0;
 
-/// The points of one series.
+/// The points that one entry of the legend stands for.
 #[derive(Clone, Debug)]
 pub struct ScatterSeries {
     /// The name in the legend.

@@ -35,7 +35,7 @@ const ARCHITECTURE: &str = "{architecture}";
 /// The place of the workers of the pool in variables.
 const WORKERS: &str = "{workers}";
 
-/// The configuration of an agent.
+/// The file that says which programs an agent may start, and who may ask for it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentConfig {
@@ -49,12 +49,12 @@ pub struct AgentConfig {
     /// The most workers of a load.
     #[serde(default = "many_workers")]
     pub max_workers: u32,
-    /// The commands by their names.
+    /// The programs that may be started, by the name that plans use.
     #[serde(default)]
     pub commands: BTreeMap<String, CommandConfig>,
 }
 
-/// A program that may be started.
+/// A program that an agent may start, with its arguments.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandConfig {
@@ -81,7 +81,7 @@ pub struct CommandConfig {
     pub max_workers: u32,
 }
 
-/// The way in which a program is ended.
+/// The way in which a program is told to end.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {

@@ -87,7 +87,7 @@ impl Groups {
 
 /// The hierarchies that may have our group, version 2 first.
 fn candidates(mounts: &str, own: &str) -> Vec<Groups> {
-    let mut found = Vec::new();
+    let mut hierarchies = Vec::new();
     for version in [Version::Unified, Version::Cpuacct] {
         let mount = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find(|fields| match version {
             Version::Unified => fields.get(2) == Some(&"cgroup2"),
@@ -106,10 +106,10 @@ fn candidates(mounts: &str, own: &str) -> Vec<Groups> {
             is_ours.then(|| path.trim_start_matches('/').to_owned())
         });
         if let (Some(mount), Some(own)) = (mount, own) {
-            found.push(Groups { version, parent: Path::new(mount[1]).join(own) });
+            hierarchies.push(Groups { version, parent: Path::new(mount[1]).join(own) });
         }
     }
-    found
+    hierarchies
 }
 
 /// A group, which ends with its processes when dropped.

@@ -104,8 +104,8 @@ impl PaperHarness for Harness {
     fn getcurrent(&self) -> Result<(bool, Usage), SystemException> {
         let Ok(snapshot) = self.take_snapshot(LAST) else { return Ok((false, Usage::default())) };
         let time = |scope: Scope| {
-            let found = snapshot.cpu.iter().find(|usage| usage.counted == scope);
-            found.map(|usage| usage.time).unwrap_or_default()
+            let cpu_usage = snapshot.cpu.iter().find(|usage| usage.counted == scope);
+            cpu_usage.map(|usage| usage.time).unwrap_or_default()
         };
         let (process, machine) = (time(Scope::Process), time(Scope::Machine));
         let usage = Usage {

@@ -119,15 +119,15 @@ mod linux {
         let parents: Vec<(u32, u32)> = numbers
             .filter_map(|process| Some((process, Stat::read(&format!("/proc/{process}/stat"))?.parent)))
             .collect();
-        let mut found = vec![first];
+        let mut processes = vec![first];
         let mut next = 0;
-        while let Some(parent) = found.get(next).copied() {
-            let children = parents.iter().filter(|(child, of)| *of == parent && !found.contains(child));
+        while let Some(parent) = processes.get(next).copied() {
+            let children = parents.iter().filter(|(child, of)| *of == parent && !processes.contains(child));
             let children: Vec<u32> = children.map(|(child, _)| *child).collect();
-            found.extend(children);
+            processes.extend(children);
             next += 1;
         }
-        found
+        processes
     }
 
     /// The fields of `/proc/…/stat` (proc(5)) that are used here.

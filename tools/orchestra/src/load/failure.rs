@@ -51,7 +51,7 @@ impl FailureKind {
         Self::Other,
     ];
 
-    /// Its name in results.
+    /// The word for it in results and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

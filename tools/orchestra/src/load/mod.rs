@@ -132,9 +132,9 @@ pub fn check(load: &Load) -> Result<(), InvalidLoad> {
 /// # Errors
 /// A host without an address.
 pub fn resolve(target: &Address) -> Result<SocketAddr, InvalidLoad> {
-    let found = (target.host.as_str(), target.port).to_socket_addrs();
+    let addresses = (target.host.as_str(), target.port).to_socket_addrs();
     let failed = |reason: String| InvalidLoad { reason: format!("{} has no address{reason}", target.host) };
-    found.map_err(|error| failed(format!(": {error}")))?.next().ok_or_else(|| failed(String::new()))
+    addresses.map_err(|error| failed(format!(": {error}")))?.next().ok_or_else(|| failed(String::new()))
 }
 
 /// Applies a load to this address, with a thread for each worker, and returns its outcome.

@@ -9,7 +9,7 @@ use crate::load;
 /// The most slices of a sample.
 pub const MAX_SLICES: u32 = 10_000;
 
-/// A slice of a sample.
+/// A part of a sample: samples of several servers are taken in alternating slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
     /// The number of the sample among those of its server and load.
@@ -50,7 +50,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The load of one client in one slice.
+    /// The load that one client applies in one slice.
     #[must_use]
     pub fn load(&self, load: &LoadPlan, target: &Address, client: usize, slice: Slice, greeting: bool) -> Load {
         let (clients, slices) = (self.clients.len() as u64, u64::from(self.slices));

@@ -11,7 +11,7 @@ use crate::agent::MAX_SERVERS;
 pub struct Step {
     /// The number of the samples among those of their servers and load.
     pub round: u32,
-    /// The index of the load.
+    /// The index of the load in the plan.
     pub load: usize,
     /// The indices of the targets, in their order.
     pub targets: Vec<usize>,
@@ -41,8 +41,8 @@ impl Plan {
             return groups;
         }
         for pair in self.all_pairs() {
-            let place = |name: &str| targets.iter().position(|target| target.name == name);
-            let (Some(first), Some(second)) = (place(&pair.first), place(&pair.second)) else { continue };
+            let target_index = |name: &str| targets.iter().position(|target| target.name == name);
+            let (Some(first), Some(second)) = (target_index(&pair.first), target_index(&pair.second)) else { continue };
             let group_of = |target: usize| groups.iter().position(|group| group.contains(&target));
             let (Some(one), Some(other)) = (group_of(first), group_of(second)) else { continue };
             if one != other && targets[first].host == targets[second].host {

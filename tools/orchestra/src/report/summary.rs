@@ -11,13 +11,13 @@ use crate::results::{Cpu, Failure, Host, Results, Sample};
 /// The content of a report, computed from samples.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// The name of the plan.
+    /// The plan's own name, for titles.
     pub name: String,
     /// Requests of a sample, octets of an answer, workers of a client, and samples of each server and load.
     pub requests: u64,
-    /// Octets of an answer.
+    /// Octets that a server returns to each request.
     pub octets: u32,
-    /// Workers of each client.
+    /// Parallel requests of each client.
     pub workers: u32,
     /// Samples of each server and load, as planned.
     pub samples: u32,
@@ -42,13 +42,13 @@ pub struct Summary {
 /// The figures of one server under one load.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The name of the server.
+    /// The server and its configuration, as the plan names them.
     pub target: String,
     /// The figure in which it stands.
     pub picture: String,
-    /// The name of the load.
+    /// The load, as the plan names it.
     pub load: String,
-    /// The number of its samples.
+    /// The samples that the figures are of.
     pub count: usize,
     /// Seconds of a sample.
     pub elapsed: Moments,
@@ -95,24 +95,24 @@ impl CpuMoments {
 /// The comparison of two servers under one load.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairSummary {
-    /// The name of the first server.
+    /// The server that is compared to the second.
     pub first: String,
     /// The second, to which the first is compared.
     pub second: String,
-    /// The name of the load.
+    /// The load, as the plan names it.
     pub load: String,
-    /// By the processor time of the servers.
+    /// The comparison of the processor times of the servers.
     pub server: Option<Compared>,
-    /// By the processor time of the whole machine.
+    /// The comparison of the processor times of the whole machine.
     pub machine: Option<Compared>,
 }
 
-/// Two means and their comparison.
+/// The means of two servers, and the test of their difference.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Compared {
     /// The mean of the first, in seconds.
     pub first: f64,
-    /// The mean of the second.
+    /// The mean of the second, in seconds.
     pub second: f64,
     /// Z and the relative difference; none if one of them is a single sample, or neither has any variance.
     pub comparison: Option<Comparison>,

@@ -265,8 +265,12 @@ fn count(steps: &[Step]) -> usize {
 fn check_command(target: &Target, commands: &[Command]) -> anyhow::Result<()> {
     let Target { host, server, .. } = target;
     let Some(command) = commands.iter().find(|command| command.name == server.name) else {
-        let known: Vec<&str> = commands.iter().map(|command| &*command.name).collect();
-        bail!("the agent of {host} has no command `{}` in its configuration, but: {}", server.name, known.join(", "));
+        let command_names: Vec<&str> = commands.iter().map(|command| &*command.name).collect();
+        bail!(
+            "the agent of {host} has no command `{}` in its configuration, but: {}",
+            server.name,
+            command_names.join(", ")
+        );
     };
     if !command.architectures.contains(&server.architecture) {
         let (name, architecture, known) = (&server.name, &server.architecture, command.architectures.join(", "));

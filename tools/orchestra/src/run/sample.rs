@@ -174,12 +174,12 @@ impl<'s> Sampling<'s> {
     ) -> Result<LoadResult, SampleError> {
         loop {
             self.check_interruption()?;
-            let taken = team.take_result(WAIT);
+            let team_result = team.take_result(WAIT);
             // The load of this sample is there until it is taken here, or cancelled.
-            if let Err(TakeResultError::NoLoad(_)) = taken {
+            if let Err(TakeResultError::NoLoad(_)) = team_result {
                 return Err(SampleError::new(format!("take_result on {name} failed: {CANCELLED}")));
             }
-            match called(taken, name, "take_result")? {
+            match called(team_result, name, "take_result")? {
                 (true, result) if result.number == load => return Ok(result),
                 (true, _) => return Err(SampleError::new(format!("another supervisor has begun a load on {name}"))),
                 (false, _) => {

@@ -72,16 +72,16 @@ impl Finder {
 
     /// The most derived interface of the IDL that an object supports, if there is one.
     fn supported(&self, object: &ObjectRef) -> anyhow::Result<Option<InterfaceDescription>> {
-        let mut found: Option<InterfaceDescription> = None;
+        let mut description: Option<InterfaceDescription> = None;
         // Local interfaces have no objects elsewhere, and no description.
-        let known = self.idl.iter().flat_map(|idl| idl.interfaces().filter_map(|name| idl.interface(name).ok()));
-        for interface in known {
-            let is_further = found.as_ref().is_none_or(|found| interface.is_a(found.id()));
+        let interfaces = self.idl.iter().flat_map(|idl| idl.interfaces().filter_map(|name| idl.interface(name).ok()));
+        for interface in interfaces {
+            let is_further = description.as_ref().is_none_or(|description| interface.is_a(description.id()));
             if is_further && object.is_a(interface.id()).context("the object cannot be asked for its type")? {
-                found = Some(interface);
+                description = Some(interface);
             }
         }
-        Ok(found)
+        Ok(description)
     }
 }
 

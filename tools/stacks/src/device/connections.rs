@@ -70,7 +70,7 @@ struct Sending {
 pub struct SenderCounts {
     /// Frames that the device delivered.
     pub delivered: u64,
-    /// Frames that it lost.
+    /// Frames that the device dropped, as a network that loses them.
     pub lost: u64,
     /// Frames that were sent again after duplicate acknowledgements.
     pub fast_retransmissions: u64,
@@ -89,7 +89,7 @@ pub struct PreparedSettings {
     pub connections: usize,
     /// The number of messages of each.
     pub messages: usize,
-    /// The content of each message.
+    /// The data of which messages consist.
     pub content: Content,
     /// The octets of data in a segment.
     pub segment: usize,
@@ -97,9 +97,9 @@ pub struct PreparedSettings {
     pub first_port: u16,
     /// The initial sequence number that the receiver will choose.
     pub receiver_sequence: u32,
-    /// The faults of the device.
+    /// The percentages of frames that the device loses, repeats and reorders.
     pub faults: Faults,
-    /// The seed of the faults.
+    /// The seed that repeats the same faults.
     pub seed: u64,
 }
 
@@ -262,7 +262,7 @@ impl<L: Monitor> PreparedConnections<L> {
         L::notify_all(&self.changed);
     }
 
-    /// The counts of the events of each connection.
+    /// The events of each connection until now, in the order of their ports.
     #[must_use]
     pub fn counts(&self) -> Vec<SenderCounts> {
         self.line.lock().senders.iter().map(|sender| sender.counts).collect()

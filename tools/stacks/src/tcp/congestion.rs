@@ -36,7 +36,7 @@ impl Congestion {
         }
     }
 
-    /// The congestion window in octets.
+    /// The octets that may be on their way at once, as far as congestion is concerned.
     #[must_use]
     pub fn window(&self) -> usize {
         self.window

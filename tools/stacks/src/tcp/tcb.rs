@@ -12,7 +12,7 @@ const DEFAULT_SEGMENT: u16 = 536;
 /// The retransmissions of an octet after which the connection ends (RFC 9293, 3.8.3, R2).
 const MAX_RETRANSMISSIONS: u32 = 15;
 
-/// The parameters of a connection.
+/// The segment size, buffers and times with which a connection is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// The greatest segment to receive, in octets of data.
@@ -112,13 +112,13 @@ pub struct Statistics {
     pub outside_window: u64,
     /// Segments sent to the network.
     pub sent: u64,
-    /// Segments of data sent that had been sent before.
+    /// Data segments that were sent again.
     pub retransmitted: u64,
     /// Retransmissions after three duplicate acknowledgements.
     pub fast_retransmissions: u64,
     /// Retransmissions after a time-out.
     pub timeouts: u64,
-    /// Probes of closed windows.
+    /// Segments that ask whether the receiver's window has opened.
     pub window_probes: u64,
 }
 
@@ -239,7 +239,7 @@ impl Tcb {
         self.end
     }
 
-    /// The counts of its events.
+    /// The counts of segments, retransmissions and other events so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.statistics
@@ -668,7 +668,7 @@ impl Tcb {
         [self.retransmit_at, self.probe_at, self.acknowledge_at, self.end_at] = [None; 4];
     }
 
-    /// The next segment to send; none until something happens. It is called until then.
+    /// The next segment to send. After each event, the caller repeats the call until there is none.
     pub fn transmit(&mut self, now: Duration) -> Option<Segment> {
         let segment = self.next_segment(now)?;
         self.statistics.sent += 1;

@@ -51,7 +51,7 @@ impl Addr {
         Ok(Self(Some(path.into())))
     }
 
-    /// No name: the address of a client of an acceptor.
+    /// The address of a client of an acceptor, which has no name.
     #[must_use]
     pub fn unnamed() -> Self {
         Self::default()

@@ -90,8 +90,8 @@ impl Stream {
         self.end.peer_process_id
     }
 
-    /// Whether transfers fail at once with [`io::ErrorKind::WouldBlock`] instead of waiting; for all clones
-    /// of this stream.
+    /// Sets for all clones of the stream whether transfers fail at once with [`io::ErrorKind::WouldBlock`]
+    /// instead of waiting.
     ///
     /// # Errors
     /// None.

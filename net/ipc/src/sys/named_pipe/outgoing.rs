@@ -113,7 +113,7 @@ impl Outgoing {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
-        let taken = self.begin(&mut state, slices)?;
+        let accepted = self.begin(&mut state, slices)?;
         let started = state.started;
         while state.pending.is_some() && state.ended < started && !state.closed {
             if !self.wait(&mut state, deadline) {
@@ -122,7 +122,7 @@ impl Outgoing {
         }
         match state.failure {
             Some(code) => Err(failure(code)),
-            None => Ok(taken),
+            None => Ok(accepted),
         }
     }
 
@@ -154,7 +154,7 @@ impl Outgoing {
         let Some(pipe) = self.pipe() else { return Err(closed()) };
         let mut write = state.idle.take().unwrap_or_default();
         write.fill(slices);
-        let taken = write.octets.len();
+        let accepted = write.octets.len();
         match Write::begin(write, self, &pipe) {
             WriteStart::Completed(write) => state.idle = Some(write),
             WriteStart::Failed(code) => {
@@ -166,7 +166,7 @@ impl Outgoing {
                 state.pending = Some(PendingWrite { write, pipe });
             }
         }
-        Ok(taken)
+        Ok(accepted)
     }
 
     /// Records the end of the pending write.

@@ -79,25 +79,27 @@ impl std::fmt::Debug for OperationHandle {
     }
 }
 
-/// The kind of a completion.
+/// The operation that a completion belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationKind {
-    /// Of [`accept`](crate::Proactor::accept) or [`accept_each`](crate::Proactor::accept_each).
+    /// An [`accept`](crate::Proactor::accept) or [`accept_each`](crate::Proactor::accept_each).
     Accept,
-    /// Of [`receive`](crate::Proactor::receive), or of [`exchange`](crate::Proactor::exchange) after everything was sent.
+    /// A [`receive`](crate::Proactor::receive), or an [`exchange`](crate::Proactor::exchange) that has sent
+    /// everything.
     Receive,
-    /// Of [`send`](crate::Proactor::send); or of [`exchange`](crate::Proactor::exchange), of which not everything was sent.
+    /// A [`send`](crate::Proactor::send), or an [`exchange`](crate::Proactor::exchange) that has not sent
+    /// everything.
     Send,
 }
 
-/// The result of an operation.
+/// One result of an operation, as a wait returns it.
 #[derive(Debug)]
 pub struct Completion {
     /// The operation that has ended or has another result.
     pub id: OperationId,
-    /// The key that it was started with.
+    /// The number that its starter chose, to know the operation by.
     pub key: u64,
-    /// The kind of that operation.
+    /// The method that started the operation.
     pub kind: OperationKind,
     /// Whether the operation goes on, and has further completions ([`accept_each`](crate::Proactor::accept_each)).
     pub goes_on: bool,

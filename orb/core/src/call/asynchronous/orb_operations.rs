@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Orb {
-    /// The reactor of asynchronous calls.
+    /// The reactor that reads the replies of asynchronous calls, with the pending calls and their deadlines.
     pub fn client_reactor(&self) -> &ClientReactor {
         self.0.client_reactor.get()
     }

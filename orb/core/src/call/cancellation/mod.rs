@@ -64,7 +64,7 @@ pub struct RequestOfThread {
 /// Set with the first server side of the process.
 static REQUEST_OF_THREAD: OnceLock<RequestOfThread> = OnceLock::new();
 
-/// Sets the functions by which threads find their requests.
+/// Sets the functions by which threads find their requests. Only the first call in a process has an effect.
 pub fn set_request_of_thread(functions: RequestOfThread) {
     REQUEST_OF_THREAD.get_or_init(|| functions);
 }
@@ -80,7 +80,7 @@ pub fn source_of_thread() -> Arc<CancellationSource> {
 }
 
 impl CancellationToken {
-    /// The token of a source.
+    /// A token that is cancelled when `cancellation` is.
     pub fn new(cancellation: Arc<CancellationSource>) -> Self {
         Self(cancellation)
     }

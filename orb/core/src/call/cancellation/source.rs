@@ -32,9 +32,10 @@ pub enum CancelReason {
     DeadlineElapsed = 2,
     /// The client's end of the connection was closed, or cannot be reached.
     ConnectionLost = 3,
-    /// The ORB was shut down, and its time for waiting has passed.
+    /// The ORB was shut down, and its time limit for running requests has passed.
     ShuttingDown = 4,
-    /// The servant took longer than the executor of its adapter allows, and the client has an exception for that.
+    /// The servant took longer than the executor of its adapter allows, and the client got an exception in
+    /// place of the reply.
     TimeExceeded = 5,
 }
 
@@ -59,7 +60,7 @@ const REPLYING: u8 = u8::MAX - 1;
 /// The key of the future that serves the request.
 pub const SERVING: u64 = 0;
 
-/// A shared value in the memory of an unused one, unless that is still referred to.
+/// Moves a value into the memory of an unused one, or into new memory if that is still referred to.
 pub fn renew<T>(unused: Option<Arc<T>>, value: T) -> Arc<T> {
     if let Some(mut unused) = unused
         && let Some(content) = Arc::get_mut(&mut unused)
@@ -70,7 +71,7 @@ pub fn renew<T>(unused: Option<Arc<T>>, value: T) -> Arc<T> {
     Arc::new(value)
 }
 
-/// Whether the reply to a request is still needed, and the waiters for the opposite.
+/// Whether the reply to a request is still needed, and the tasks that wait for its cancellation.
 pub struct CancellationSource {
     /// [`OPEN`], [`REPLYING`], [`ANSWERED`], or a [`CancelReason`].
     state: AtomicU8,
@@ -164,7 +165,7 @@ impl CancellationSource {
         self.peer.as_ref()
     }
 
-    /// Cancels the request. The first reason counts.
+    /// Cancels the request, and wakes the tasks that wait for it. Only the first reason counts.
     pub fn cancel(&self, reason: CancelReason) {
         self.try_cancel(reason);
     }
@@ -202,8 +203,8 @@ impl CancellationSource {
         true
     }
 
-    /// Marks the request as one whose reply is about to be sent: its client needs it no longer when it has it, so
-    /// that the end of the connection cancels nothing. False if the client has an exception in place of the reply
+    /// Marks the request as one whose reply is about to be sent, so that the end of the connection no longer
+    /// cancels it. False if the client has an exception in place of the reply
     /// ([`CancelReason::TimeExceeded`]).
     pub fn mark_replying(&self) -> bool {
         let marked = self.state.compare_exchange(OPEN, REPLYING, Ordering::SeqCst, Ordering::SeqCst);
@@ -216,7 +217,8 @@ impl CancellationSource {
         let _ = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, answer);
     }
 
-    /// The reason, if the request is cancelled.
+    /// The first reason of cancellation; `None` while the request goes on. A deadline that has passed cancels
+    /// the request here.
     pub fn reason(&self) -> Option<CancelReason> {
         if let (OPEN, Some(deadline)) = (self.state.load(Ordering::SeqCst), self.deadline)
             && Instant::now() >= deadline

@@ -112,8 +112,8 @@ impl ObjectRef {
         object.drive(call_kind, ClientPoints::new(object, (response, is_one_way), false).bound(caller))
     }
 
-    /// Makes a two-way call without arguments and results, with these service contexts and none of interceptors or
-    /// binding policies: for implicit operations, such as those that bind a connection.
+    /// Makes a two-way call without arguments and results, for implicit operations such as those that bind a
+    /// connection. It carries these service contexts, and none of interceptors or binding policies.
     ///
     /// # Errors
     /// The system exception that ended the call.

@@ -34,7 +34,7 @@ thread_local! {
 #[derive(Debug)]
 pub struct PoolMembership(());
 
-/// Enters this thread into a pool.
+/// Lets this thread run requests of the pool while it waits for replies, until the result is dropped.
 pub fn join(pool: Arc<dyn NestedWork>) -> PoolMembership {
     helped_attempt::enable_helped_attempts();
     POOL.with(|joined| joined.replace(Some(pool)));
@@ -51,7 +51,7 @@ impl Drop for PoolMembership {
     }
 }
 
-/// The work of a pool for a thread that waits.
+/// A pool as seen by one of its threads that waits for a reply.
 pub trait NestedWork: Send + Sync + fmt::Debug {
     /// Makes another thread read on from the connections whose requests this thread runs.
     ///

@@ -487,8 +487,9 @@ impl ClientConnection {
             .collect();
         drop(writer);
         unwritten.iter().for_each(|message| OneWayBuffer::of(self).record_lost(message));
-        let taken = unwritten.iter().filter(|message| message.is_whole() && message.kind == UnsentKind::OneWay);
-        taken.for_each(|message| self.acknowledge(message.request_id));
+        let unwritten_one_ways =
+            unwritten.iter().filter(|message| message.is_whole() && message.kind == UnsentKind::OneWay);
+        unwritten_one_ways.for_each(|message| self.acknowledge(message.request_id));
         if unwritten.is_empty() {
             return;
         }

@@ -13,7 +13,7 @@ use crate::OrbBuilder;
 pub struct OrbOption {
     /// Its spellings. The book uses the first; the others are those of other ORBs and of older programs.
     pub names: &'static [&'static str],
-    /// The values that it takes.
+    /// The values that it takes, in words.
     pub value: &'static str,
     /// The value of an ORB without this option.
     pub default: &'static str,

@@ -11,7 +11,7 @@ use super::OrbOption;
 /// The beginning of each option.
 const PREFIX: &str = "-ORB";
 
-/// The reason why an ORB was not created.
+/// The reason why no ORB was created from arguments, with the option at fault.
 #[derive(Clone, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InitError {
@@ -53,11 +53,11 @@ pub enum InitError {
         #[source]
         reason: OptionError,
     },
-    /// The site of `-ORBSite` cannot be used.
+    /// The site that `-ORBSite` names does not exist, or its file is invalid.
     #[cfg(feature = "site")]
     #[error(transparent)]
     Site(#[from] crate::SiteError),
-    /// The endpoint is malformed.
+    /// The text of an endpoint has an unknown scheme or option, or no address.
     #[error(transparent)]
     BadEndpoint(#[from] EndpointError),
 }

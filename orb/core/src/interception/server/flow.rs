@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The present data of a request for interceptors.
+/// The data of a request that interceptors may read at the present point.
 #[expect(missing_debug_implementations, reason = "a target has none")]
 pub struct RequestView<'r> {
     /// The decoded header: id, operation and service contexts.
@@ -51,7 +51,7 @@ pub struct ServerFlow {
 }
 
 impl ServerFlow {
-    /// A request that has arrived.
+    /// Begins the flow of a request: no point was called yet.
     pub fn new(orb: &Orb) -> Arc<Self> {
         let (request_id, slots) = (orb.interception().request_id(), no_slots(orb));
         Arc::new(Self {

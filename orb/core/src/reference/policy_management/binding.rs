@@ -26,7 +26,7 @@ pub trait BindingPolicies: Send + Sync + std::fmt::Debug + 'static {
         Ok(())
     }
 
-    /// Whether it obeys policies of this type.
+    /// Whether calls of this ORB take policies of this type into account.
     fn obeys(&self, policy_type: PolicyType) -> bool;
 
     /// The policy in force for calls of this thread by a reference, after the client's and the object's were reconciled
@@ -36,7 +36,7 @@ pub trait BindingPolicies: Send + Sync + std::fmt::Debug + 'static {
     /// INV_POLICY if they cannot be reconciled.
     fn effective_policy(&self, object: &ObjectRef, policy_type: PolicyType) -> Result<Option<Policy>, SystemException>;
 
-    /// Begins a call of this thread.
+    /// Chooses the route and the urgency of a call that this thread begins.
     ///
     /// # Errors
     /// The exception with which the call ends, COMPLETED_NO.
@@ -72,7 +72,7 @@ pub struct CallerState {
     pub policies: Option<Arc<ServiceContext>>,
 }
 
-/// The binding of one call.
+/// The choices of [`BindingPolicies::begin_call`] for one call.
 #[derive(Clone, Debug, Default)]
 pub struct BoundCall {
     /// The reference by which the call is made, if it is another one: to the same object, by other connections.
@@ -92,8 +92,8 @@ impl Orb {
 }
 
 impl ObjectRef {
-    /// The object's policy of a type that its reference names, at the destination that is tried first. `None` also for
-    /// types that no part of the ORB obeys.
+    /// The policy of a type that the reference carries for its object, at the destination that is tried
+    /// first. `None` also for types that no part of the ORB obeys.
     ///
     /// # Errors
     /// As for a call by a reference without a usable profile; INV_OBJREF for policies that cannot be read.

@@ -30,7 +30,7 @@ use crate::{
 /// The policies in force for a call that begins now.
 #[derive(Debug)]
 pub struct CallPolicies {
-    /// The deadline of the call.
+    /// The times by which the call must be sent and answered; `None` without limits.
     pub deadline: Option<Deadline>,
     pub(crate) rebind: RebindPolicy,
     /// The start times of the request and its reply, if set.

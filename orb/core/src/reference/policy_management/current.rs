@@ -59,7 +59,7 @@ impl PolicyCurrent {
         with(&self.orb, |entry| entry.overrides.of_types(types)).unwrap_or_default()
     }
 
-    /// Sets policies for the calls of this thread.
+    /// Sets policies for the calls of this thread, in place of those of the ORB.
     ///
     /// # Errors
     /// [`OverrideError`]; then nothing was changed.

@@ -30,13 +30,13 @@ pub struct TextContext<'n> {
 }
 
 impl<'n> TextContext<'n> {
-    /// A context without names.
+    /// A context in which no name has a meaning.
     #[must_use]
     pub fn new() -> Self {
         Self { value_types: None, types: &no_type, references: &only_ior, is_strict: false }
     }
 
-    /// The permitted types of values where a base of theirs is declared.
+    /// The value types that are permitted where one of their bases is declared.
     #[must_use]
     pub fn value_types(self, value_types: &'n ValueTypes) -> Self {
         Self { value_types: Some(value_types), ..self }

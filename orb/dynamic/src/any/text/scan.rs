@@ -6,7 +6,7 @@
 pub struct TextError {
     /// The reason, without the position.
     pub message: String,
-    /// Its position: in octets from the start.
+    /// The octet of the text at which the error was found, from 0.
     pub at: usize,
 }
 spandrel_error::debug_as_report!(TextError);

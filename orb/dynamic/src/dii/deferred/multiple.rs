@@ -77,7 +77,7 @@ impl MultipleRequests for Orb {
     }
 }
 
-/// Requests with outstanding replies.
+/// Requests that were sent together, until their replies are collected.
 #[derive(Debug, Default)]
 pub struct Responses {
     requests: Vec<Option<Request>>,

@@ -14,7 +14,7 @@ use crate::placement::Placement;
 /// The longest processor time of an upcall in microseconds.
 const MAX_WORK_MICROS: u32 = 1_000_000;
 
-/// An experiment that measures contenders by a number.
+/// A series in which contenders are measured at several numbers, such as of connections.
 pub trait Experiment {
     /// Clients and servers that are compared.
     type Contender: Copy + Display + PartialEq + Sync;

@@ -13,7 +13,7 @@ use super::results::{Results, Row};
 use crate::LabError;
 use crate::output::Directory;
 
-/// The whole report as text.
+/// Formats the results for a terminal.
 #[must_use]
 pub fn text<E: Experiment>(results: &Results<E::Contender>) -> String {
     let mut text = String::new();

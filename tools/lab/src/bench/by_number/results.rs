@@ -66,21 +66,23 @@ pub struct Row {
     pub contender: String,
     /// Replies per second; none if the contender is absent.
     pub calls_per_second: Option<Summary>,
-    /// The ratio of that to the base's in the same round: above one is better.
+    /// The ratio of the replies per second to the base's in the same round: above one is better.
     pub ratio: Option<Summary>,
-    /// The ratio of that to the same contender's with the first of the numbers in the same round.
+    /// The ratio of the replies per second to the same contender's with the first of the numbers, in the same
+    /// round.
     pub to_first: Option<Summary>,
     /// The rounds' medians in microseconds.
     pub p50_us: Option<Summary>,
     /// The rounds' 99th percentiles in microseconds.
     pub p99_us: Option<Summary>,
-    /// The ratio of that to the base's in the same round: below one is better.
+    /// The ratio of the 99th percentile to the base's in the same round: below one is better.
     pub p99_ratio: Option<Summary>,
     /// The rounds' 99.9th percentiles in microseconds.
     pub p999_us: Option<Summary>,
     /// Processor time of the server per call, in microseconds.
     pub server_us: Option<Summary>,
-    /// The ratio of that to the base's in the same round: below one is better.
+    /// The ratio of the server's processor time per call to the base's in the same round: below one is
+    /// better.
     pub server_ratio: Option<Summary>,
     /// Processor time of the load or client per call, in microseconds.
     pub load_us: Option<Summary>,
@@ -90,7 +92,7 @@ pub struct Row {
     pub absent: Option<String>,
 }
 
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results<C> {
     /// The name of the experiment and of its files.
@@ -99,7 +101,7 @@ pub struct Results<C> {
     pub base: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the series.
+    /// The settings with which these figures were measured.
     pub settings: Settings<C>,
     /// A summary of each configuration.
     pub rows: Vec<Row>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::placement::Placement;
 
-/// Settings of a series.
+/// The configurations to measure, and the number and length of their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings<C> {
     /// The placements, one series each: the load is the transmitter, the server the receiver.
@@ -16,9 +16,9 @@ pub struct Settings<C> {
     pub numbers: Vec<u32>,
     /// The contenders, in the order of the report.
     pub contenders: Vec<C>,
-    /// The duration of a run.
+    /// The duration of a run, in milliseconds.
     pub run_millis: u64,
-    /// The number of rounds.
+    /// The runs of each configuration; they take turns with those of the others.
     pub rounds: u32,
     /// Processor time of each upcall in microseconds; zero for servants that answer at once.
     pub work_micros: u32,

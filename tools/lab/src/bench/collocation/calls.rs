@@ -15,7 +15,7 @@ mod generated {
 
 use generated::{Desk, DeskServant, DeskSkeleton};
 
-/// The path of a call to the servant.
+/// The way that a call takes to a servant in the same process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Path {
@@ -30,7 +30,7 @@ pub enum Path {
 }
 
 impl Path {
-    /// All of them, in the order of the report.
+    /// All ways to call, in the order of the report.
     pub const ALL: [Self; 4] = [Self::Virtual, Self::Direct, Self::ThroughPoa, Self::Socket];
 
     /// Its name on command lines and in reports.

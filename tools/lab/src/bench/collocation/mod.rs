@@ -22,25 +22,25 @@ pub use calls::Path;
 /// The names of the operations called.
 pub const OPERATIONS: [&str; 3] = ["void", "two numbers", "128 doubles"];
 
-/// Settings of the series.
+/// The configurations to measure, and the number and length of their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// In the order of the report.
+    /// The ways to call, in the order of the report.
     pub paths: Vec<Path>,
-    /// The number of rounds.
+    /// The runs of each configuration; they take turns with those of the others.
     pub rounds: u32,
     /// Calls per run and operation; by default as many as take a few milliseconds.
     pub calls: Option<u64>,
-    /// The core that the experiment is pinned to.
+    /// The core to which the experiment is pinned; without one, the scheduler chooses.
     pub core: Option<usize>,
 }
 
 /// The time of one path in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The path of the calls.
+    /// The way that the calls took.
     pub path: Path,
-    /// The number of the round.
+    /// The round of the series in which it was measured.
     pub round: u32,
     /// Nanoseconds per call, for each of [`OPERATIONS`].
     pub nanos: [f64; 3],
@@ -49,20 +49,20 @@ pub struct Measurement {
 /// The runs of one path, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The path of the calls.
+    /// The way that the calls took.
     pub path: Path,
     /// Nanoseconds per call, for each of [`OPERATIONS`].
     pub nanos: [Summary; 3],
 }
 
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the series.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
     /// A summary of each path.
     pub rows: Vec<Row>,

@@ -9,7 +9,7 @@ use super::{OPERATIONS, Results};
 use crate::LabError;
 use crate::output::Directory;
 
-/// The whole report as text.
+/// Formats the results for a terminal.
 #[must_use]
 pub fn text(results: &Results) -> String {
     let mut text = String::new();

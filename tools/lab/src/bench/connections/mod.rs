@@ -25,9 +25,9 @@ use crate::placement::{Placement, Role, cores};
 
 pub use contender::Contender;
 
-/// Settings of a series.
+/// The configurations to measure, and the number and length of their runs.
 pub type Settings = super::by_number::Settings<Contender>;
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 pub type Results = super::by_number::Results<Contender>;
 
 /// The experiment with busy connections.

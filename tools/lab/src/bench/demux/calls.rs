@@ -53,14 +53,14 @@ pub(super) const ALGORITHMS: [Algorithm; 2] = [Algorithm::RequestTrain, Algorith
 /// The number of objects called.
 const OBJECTS: u32 = 100;
 
-/// One run of calls.
+/// The cost of a call with some predictions, in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredCall {
     /// The predictions of client and server.
     pub predictions: CallPredictions,
     /// The order of objects.
     pub algorithm: Algorithm,
-    /// The number of the round.
+    /// The round: every combination has one run in each.
     pub round: u32,
     /// One two-way call, both sides.
     pub cost: Cost,

@@ -24,7 +24,7 @@ use crate::counter::Instructions;
 /// The cost of one lookup, without the loop around it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// The time of one lookup, in nanoseconds.
+    /// The mean time of a lookup in nanoseconds, over many in a row.
     pub nanos: f64,
     /// Instructions in user mode, where the machine counts them.
     pub instructions: Option<f64>,

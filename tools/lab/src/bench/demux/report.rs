@@ -22,7 +22,7 @@ const MAX_CACHED_OBJECTS: u32 = 500;
 const PAPER_OBJECTS: u32 = 500;
 const PAPER_OPERATIONS: u32 = 100;
 
-/// The whole report as text.
+/// Formats the results for a terminal.
 #[must_use]
 pub fn text(results: &Results) -> String {
     let mut text = String::new();

@@ -12,13 +12,13 @@ use crate::machine::Machine;
 /// One run of one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The number of objects.
+    /// The active objects among which a lookup chooses.
     pub objects: u32,
-    /// The number of operations of their interface.
+    /// The operations of the objects' interface.
     pub operations: u32,
     /// The order of requests.
     pub algorithm: Algorithm,
-    /// The strategy of the lookup.
+    /// The data structures by which the server found them.
     pub strategy: Strategy,
     /// The round; runs that differ in their strategy only followed each other directly.
     pub round: u32,
@@ -26,7 +26,7 @@ pub struct Measurement {
     pub costs: Costs,
 }
 
-/// The rounds of one part of a lookup, summarised.
+/// The cost of one part of a lookup over all rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// The nanoseconds of one lookup over the rounds.
@@ -45,13 +45,13 @@ impl Figures {
 /// The rounds of one strategy in one situation, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The number of objects.
+    /// The active objects among which a lookup chooses.
     pub objects: u32,
-    /// The number of operations of their interface.
+    /// The operations of the objects' interface.
     pub operations: u32,
     /// The order of requests.
     pub algorithm: Algorithm,
-    /// The strategy of the lookup.
+    /// The data structures by which the server found them.
     pub strategy: Strategy,
     /// Finding the object, its operation, and both; absent if it was not run.
     pub figures: Option<[Figures; 3]>,
@@ -67,18 +67,18 @@ impl Row {
     }
 }
 
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the series.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
     /// The summaries of lookups.
     pub rows: Vec<Row>,
-    /// The summaries of calls.
+    /// The figures of whole calls, one row for each combination of predictions.
     pub calls: Vec<CallRow>,
     /// The single runs of lookups, in the order in which they were made.
     pub measured: Vec<Measurement>,
@@ -107,7 +107,7 @@ impl Results {
         Self { experiment: "demux".to_owned(), machine, settings, rows, calls, measured, measured_calls }
     }
 
-    /// The row of a strategy in a situation.
+    /// The figures of one strategy in the experiment; `None` for values that the settings did not name.
     #[must_use]
     pub fn row(&self, objects: u32, operations: u32, algorithm: Algorithm, strategy: Strategy) -> Option<&Row> {
         let situation = (objects, operations, algorithm, strategy);

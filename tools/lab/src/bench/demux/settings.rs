@@ -7,7 +7,7 @@ use super::requests::Algorithm;
 use crate::LabError;
 use crate::workload::named;
 
-/// The strategy for finding objects and operations.
+/// The data structures by which a server finds objects and operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
@@ -75,7 +75,7 @@ const MAX_LINEAR_ENTRIES: u32 = 10_000;
 
 named!(Strategy, "demultiplexing strategy");
 
-/// Settings of the series.
+/// The configurations to measure, and the number and length of their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Strategies, in the order of the report.
@@ -88,15 +88,15 @@ pub struct Settings {
     pub adapters: u32,
     /// The orders of requests to measure.
     pub algorithms: Vec<Algorithm>,
-    /// The number of rounds.
+    /// The runs of each configuration; they take turns with those of the others.
     pub rounds: u32,
-    /// The duration of a run.
+    /// The duration of a run, in microseconds.
     pub run_micros: u64,
     /// Fixed number of lookups in a run, instead of a duration: for instruments that slow the program down.
     pub lookups: Option<u64>,
     /// Whole calls in a run; none are made if it is zero.
     pub calls: u32,
-    /// The core that the experiment is pinned to.
+    /// The core to which the experiment is pinned; without one, the scheduler chooses.
     pub core: Option<usize>,
     /// After this many seconds no further round is begun.
     pub budget_seconds: Option<u64>,
@@ -109,7 +109,7 @@ const MAX_OPERATIONS: u32 = 10_000;
 const MAX_ADAPTERS: u32 = 100_000;
 
 impl Settings {
-    /// Validates the settings.
+    /// Finds faults of the settings before anything is measured.
     ///
     /// # Errors
     /// If a list is empty, or a number out of range.

@@ -26,11 +26,11 @@ pub struct WholeRequests {
     pub objects: u32,
     /// The number of operations of their interface.
     pub operations: u32,
-    /// The order of requests.
+    /// The order in which requests go round the objects and operations.
     pub algorithm: Algorithm,
-    /// Requests of a round.
+    /// The requests that are timed together in a round.
     pub requests: u32,
-    /// The number of rounds.
+    /// The runs of each configuration; they take turns with those of the others.
     pub rounds: u32,
     /// The core of client and server.
     pub core: Option<usize>,
@@ -43,7 +43,7 @@ pub struct WholeRequests {
 pub struct RequestTimes {
     /// The strategy of the server's adapter.
     pub strategy: Strategy,
-    /// The times, a round each.
+    /// The mean time of a request, one value for each round.
     pub nanos: Vec<f64>,
 }
 

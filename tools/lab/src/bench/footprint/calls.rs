@@ -49,7 +49,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them, in the paper's order.
+    /// All operations, in the paper's order.
     pub const ALL: [Self; 7] = [
         Self::Short,
         Self::String,
@@ -60,7 +60,7 @@ impl Operation {
         Self::StructSeq,
     ];
 
-    /// Its name in IDL.
+    /// The name of the operation in IDL, which results use, too.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// All of them, in the order of a call.
+    /// All steps, in the order in which a call passes them.
     pub const ALL: [Self; 4] =
         [Self::ClientMarshals, Self::ServerDemarshals, Self::ServerMarshals, Self::ClientDemarshals];
 

@@ -25,8 +25,8 @@ const MOST_LIBRARIES: usize = 16;
 pub enum Code {
     /// The stub or the skeleton that the IDL compiler generates for an engine.
     Generated(Engine, Side),
-    /// The same without generated marshaling: a dynamic request in place of the stub, and a dynamic skeleton that fills a
-    /// list of named values.
+    /// Code without generated marshaling: a dynamic request in place of the stub, and a dynamic skeleton that
+    /// fills a list of named values.
     Dynamic(Side),
     /// The function that writes a value of the operation's type.
     Writes,
@@ -39,9 +39,9 @@ pub enum Code {
 pub struct CodeSize {
     /// The operation, or that whose type is written and read.
     pub operation: Operation,
-    /// The code that is measured.
+    /// The stub, skeleton or function of which these are the sizes.
     pub code: Code,
-    /// The sizes in octets.
+    /// The octets of its functions, their helpers and their constants.
     pub sizes: Sizes,
 }
 

@@ -14,7 +14,7 @@ use super::settings::{Engine, Optimisation, Part, Side};
 use crate::LabError;
 use crate::output::Directory;
 
-/// The whole report as text.
+/// Formats the results for a terminal.
 #[must_use]
 pub fn text(results: &Results) -> String {
     let mut text = String::new();

@@ -18,14 +18,14 @@ pub struct Footprint {
     pub side: Side,
     /// The goal for which the compiler optimised.
     pub optimisation: Optimisation,
-    /// The sizes in octets.
+    /// The octets of its functions, their helpers and their constants.
     pub sizes: Sizes,
 }
 
 /// The size of one side of all of a service's interfaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Service {
-    /// The name of the service.
+    /// The service whose IDL was compiled.
     pub service: String,
     /// The engine of the stubs and skeletons.
     pub engine: Engine,
@@ -33,7 +33,7 @@ pub struct Service {
     pub side: Side,
     /// The goal for which the compiler optimised.
     pub optimisation: Optimisation,
-    /// The sizes in octets.
+    /// The octets of its functions, their helpers and their constants.
     pub sizes: Sizes,
 }
 
@@ -44,28 +44,28 @@ pub struct Call {
     pub operation: String,
     /// The engine of both sides.
     pub engine: Engine,
-    /// The number of the round.
+    /// The round of the series in which it was measured.
     pub round: u32,
-    /// Nanoseconds of a two-way call.
+    /// Nanoseconds from the call of the stub until its result.
     pub two_way: f64,
     /// Nanoseconds of each [`Step`](super::Step) of its marshaling, without a network.
     pub marshaling: [f64; 4],
 }
 
 impl Call {
-    /// Nanoseconds of all marshaling of one call, on both sides.
+    /// All four steps of marshaling one call together, in nanoseconds: both sides, without a network.
     #[must_use]
     pub fn all_marshaling(&self) -> f64 {
         self.marshaling.iter().sum()
     }
 }
 
-/// The rounds of an operation by an engine, summarised.
+/// The times of an operation with one engine: the median of the rounds and their range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Nanoseconds of a two-way call.
     pub two_way: Summary,
-    /// Nanoseconds of all marshaling.
+    /// Nanoseconds of all four steps together, without a network.
     pub marshaling: Summary,
     /// Nanoseconds of each [`Step`](super::Step) of it.
     pub steps: [Summary; 4],
@@ -74,24 +74,24 @@ pub struct Latency {
 /// The sizes of two programs, stripped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Minimum {
-    /// Octets of the one with a socket.
+    /// Octets of the program that uses a socket and no ORB.
     pub socket: u64,
     /// Octets of the one that is a CORBA client.
     pub client: u64,
 }
 
-/// The results of all parts.
+/// All that an experiment has measured, as the result file has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the run.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
     /// The sizes of the code of each operation.
     pub footprints: Vec<Footprint>,
-    /// The sizes of the code of each service.
+    /// The sizes of the stubs and skeletons of each service.
     pub services: Vec<Service>,
     /// Calls, in the order in which they were made.
     pub calls: Vec<Call>,
@@ -113,7 +113,7 @@ impl Results {
         }
     }
 
-    /// The rounds of an operation by an engine.
+    /// The times of an operation with one engine; `None` if it was not called.
     #[must_use]
     pub fn latency(&self, operation: &str, engine: Engine) -> Option<Latency> {
         let calls = || self.calls.iter().filter(|call| call.operation == operation && call.engine == engine);
@@ -144,7 +144,7 @@ impl Results {
         service.map(|service| service.sizes.total())
     }
 
-    /// The size of a side of an operation, if it was built.
+    /// The octets of the code of one side of an operation; `None` if it was not built.
     #[must_use]
     pub fn size(&self, operation: &str, engine: Engine, side: Side, optimisation: Optimisation) -> Option<Sizes> {
         let footprint = self.footprints.iter().find(|it| {

@@ -18,7 +18,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// All of them, in the order of the report.
+    /// All engines, in the order of the report.
     pub const ALL: [Self; 3] = [Self::Compiled, Self::Interpretive, Self::Adaptive];
 
     /// The name that options and tables use.
@@ -64,7 +64,7 @@ impl Optimisation {
     }
 }
 
-/// A side of an interface.
+/// The half of the code that is generated for an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -88,7 +88,7 @@ impl Side {
     }
 }
 
-/// A part of the experiment.
+/// What to measure: each can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
@@ -115,10 +115,10 @@ impl Part {
 
 named!(Part, "part");
 
-/// Settings of the experiment.
+/// The choice of parts, and the number of calls that are timed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The parts to do.
+    /// The parts to measure, at least one.
     pub parts: Vec<Part>,
     /// Interleaved rounds of calls.
     pub rounds: u32,
@@ -129,7 +129,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Validates the settings.
+    /// Finds faults of the settings before anything is measured.
     ///
     /// # Errors
     /// If there is nothing to do.

@@ -41,7 +41,7 @@ use CallKind::{
 };
 
 impl CallKind {
-    /// All of them, in the order of the table.
+    /// All kinds of call, in the order of the table.
     pub const ALL: [Self; 12] = [
         Empty,
         InlineFunction,
@@ -57,7 +57,7 @@ impl CallKind {
         FunctionPointer,
     ];
 
-    /// Its name in tables.
+    /// The words for it in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -23,7 +23,7 @@ pub use report::{text, write};
 /// The calls of a run.
 pub const ITERATIONS: u64 = 10_000_000;
 
-/// The settings of the experiment.
+/// The number of calls and rounds, and the limits of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// The calls of each run.
@@ -39,7 +39,7 @@ pub struct Settings {
 /// One run of one kind of call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The number of the round.
+    /// The round, in which every kind of call has one run.
     pub round: u32,
     /// The kind of call that was measured.
     pub kind: CallKind,
@@ -57,12 +57,12 @@ pub struct Row {
     pub nanos: Summary,
 }
 
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the series.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
     /// A summary of each kind.
     pub rows: Vec<Row>,

@@ -9,7 +9,7 @@ use super::{Results, Row};
 use crate::LabError;
 use crate::output::Directory;
 
-/// The whole report as text.
+/// Formats the results for a terminal.
 #[must_use]
 pub fn text(results: &Results) -> String {
     let (settings, mut text) = (&results.settings, results.machine.summary());

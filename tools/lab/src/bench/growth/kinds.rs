@@ -12,7 +12,7 @@ use crate::workload::named;
 /// Too long for any inline storage of strings.
 const TEXT: &str = "a text that is longer than what fits beside a pointer";
 
-/// One kind of call.
+/// A kind of call whose resources should not grow with the number of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {

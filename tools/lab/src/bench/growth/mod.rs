@@ -23,23 +23,23 @@ const LOOKS: u64 = 8;
 /// once.
 const TOLERATED_OCTETS: u64 = 512 << 10;
 
-/// Settings of the run.
+/// The number and the kinds of calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Calls of all kinds together.
     pub calls: u64,
-    /// The kinds of calls.
+    /// The kinds that are called in turn, one after the other.
     pub kinds: Vec<Kind>,
 }
 
-/// The results of one kind of call.
+/// The resources during many calls of one kind, and the time of these calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The kind of call.
+    /// The kind that all these calls have.
     pub kind: Kind,
     /// The number of calls after the first sample.
     pub calls: u64,
-    /// Their duration in seconds.
+    /// The seconds that these calls took.
     pub seconds: f64,
     /// Samples at regular intervals.
     pub looks: Vec<Look>,
@@ -68,16 +68,16 @@ impl Row {
     }
 }
 
-/// The results of one run.
+/// The samples of all kinds of call, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the run.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
-    /// The results of each kind.
+    /// The samples and times, one row for each kind of call.
     pub rows: Vec<Row>,
 }
 

@@ -9,7 +9,7 @@ use super::Results;
 use crate::LabError;
 use crate::output::Directory;
 
-/// The report as text.
+/// Formats the results for a terminal.
 #[must_use]
 pub fn text(results: &Results) -> String {
     let mut text = format!("{}\n", results.machine.summary());

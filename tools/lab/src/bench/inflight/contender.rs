@@ -19,7 +19,7 @@ use crate::workload::named;
 pub enum Contender {
     /// Plain sockets and a server over epoll in C, pipelined: the base of every ratio.
     C,
-    /// The same client, and a server with a thread for its connection in C.
+    /// The pipelined client of [`C`](Self::C), and a server in C with a thread for its connection.
     Threads,
     /// Our ORB: futures, and a server with default settings.
     Spandrel,
@@ -46,7 +46,7 @@ pub(super) const MOST_IN_FLIGHT: u32 = 10_000;
 named!(Contender, "client and server");
 
 impl Contender {
-    /// All of them, the base first.
+    /// All contenders, the base of the ratios first.
     pub const ALL: [Self; 8] = [
         Self::C,
         Self::Threads,

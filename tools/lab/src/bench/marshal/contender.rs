@@ -27,7 +27,7 @@ enum Marshaler {
     Copy,
 }
 
-/// The direction of marshaling.
+/// The half of marshaling that a run measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -61,7 +61,7 @@ impl Contender {
         Rung::ALL.into_iter().map(Marshaler::Ladder).map(Self).collect()
     }
 
-    /// All of them, in the order of the report.
+    /// All engines, in the order of the report.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let rungs = Rung::ALL.into_iter().map(Marshaler::Ladder);

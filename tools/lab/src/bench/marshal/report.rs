@@ -12,7 +12,7 @@ use crate::LabError;
 use crate::output::Directory;
 use crate::workload::DataType;
 
-/// The whole report as text.
+/// Formats the results for a terminal.
 #[must_use]
 pub fn text(results: &Results) -> String {
     let mut text = String::new();

@@ -15,13 +15,13 @@ use crate::workload::DataType;
 pub struct Measurement {
     /// Octets of user data in the sequence.
     pub octets: usize,
-    /// The type of its elements.
+    /// The IDL type of the elements of the sequence.
     pub data_type: DataType,
     /// The measured direction: encoding or decoding.
     pub direction: Direction,
     /// The round; runs of one type and size in one round followed each other directly.
     pub round: u32,
-    /// The engine that was measured.
+    /// The engine that did the work.
     pub contender: Contender,
     /// MiB of user data per second.
     pub rate: f64,
@@ -32,7 +32,7 @@ pub struct Measurement {
 pub struct Row {
     /// Octets of user data in the sequence.
     pub octets: usize,
-    /// The type of its elements.
+    /// The IDL type of the elements of the sequence.
     pub data_type: DataType,
     /// The measured direction: encoding or decoding.
     pub direction: Direction,
@@ -49,7 +49,7 @@ pub struct Row {
 pub struct Counted {
     /// The rung of the ladder that was counted.
     pub contender: Contender,
-    /// The type of the elements.
+    /// The IDL type of the element.
     pub data_type: DataType,
     /// The measured direction: encoding or decoding.
     pub direction: Direction,
@@ -57,14 +57,14 @@ pub struct Counted {
     pub calls: Vec<(String, f64)>,
 }
 
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the series.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
     /// A summary of each configuration.
     pub rows: Vec<Row>,

@@ -6,7 +6,7 @@ use super::contender::Contender;
 use crate::LabError;
 use crate::workload::{DataType, MAX_BUFFER_OCTETS};
 
-/// Settings of the series.
+/// The configurations to measure, and the number and length of their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The engines, in the order of the report.
@@ -15,11 +15,11 @@ pub struct Settings {
     pub types: Vec<DataType>,
     /// Octets of user data in a sequence, in the order of the report.
     pub sizes: Vec<usize>,
-    /// The number of rounds.
+    /// The runs of each configuration; they take turns with those of the others.
     pub rounds: u32,
     /// The duration of a run in microseconds.
     pub run_micros: u64,
-    /// The core that the experiment is pinned to.
+    /// The core to which the experiment is pinned; without one, the scheduler chooses.
     pub core: Option<usize>,
     /// After this many seconds no further round is begun.
     pub budget_seconds: Option<u64>,
@@ -29,7 +29,7 @@ pub struct Settings {
 const MIN_OCTETS: usize = 64;
 
 impl Settings {
-    /// Validates the settings.
+    /// Finds faults of the settings before anything is measured.
     ///
     /// # Errors
     /// If a list is empty, or a number out of range.

@@ -26,10 +26,10 @@ pub enum Contender {
 }
 
 impl Contender {
-    /// The base of the ratios.
+    /// The server to which the others are compared.
     pub const BASE: Self = Self::C;
 
-    /// All of them, the base first.
+    /// All servers, the base of the ratios first.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let ours = EchoServer::all().into_iter().map(Self::Ours);

@@ -87,9 +87,10 @@ pub struct Row {
     pub contender: Contender,
     /// Messages echoed per second; none if the contender is absent.
     pub events_per_second: Option<Summary>,
-    /// The ratio of that to the base's in the same round: above one is better.
+    /// The ratio of the messages per second to the base's in the same round: above one is better.
     pub ratio: Option<Summary>,
-    /// The ratio of that to the same server's with the first of the loads in the same round.
+    /// The ratio of the messages per second to the same server's with the first of the loads, in the same
+    /// round.
     pub to_first_load: Option<Summary>,
     /// Octets of the server's memory for each connection.
     pub each_octets: Option<Summary>,
@@ -99,20 +100,20 @@ pub struct Row {
     pub p99_us: Option<Summary>,
     /// Processor time of the server per message, in microseconds.
     pub cpu_us: Option<Summary>,
-    /// The ratio of that to the base's in the same round: below one is better.
+    /// The ratio of the processor time per message to the base's in the same round: below one is better.
     pub cpu_ratio: Option<Summary>,
     /// The reason for missing figures, if any.
     pub absent: Option<String>,
 }
 
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the series.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
     /// A summary of each configuration.
     pub rows: Vec<Row>,

@@ -17,7 +17,7 @@ use crate::placement::Placement;
 pub struct Load {
     /// Connections that are open and silent.
     pub idle: u32,
-    /// With a message in flight at any time.
+    /// Connections with a message in flight at any time.
     pub active: u32,
 }
 
@@ -65,7 +65,7 @@ const MAX_CONNECTIONS: u64 = 28_000;
 /// Longer messages could fill the queues of both directions before either side reads.
 const MAX_MESSAGE_OCTETS: u32 = 16 << 10;
 
-/// Settings of the series.
+/// The configurations to measure, and the number and length of their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The placements, one series each: the load is the transmitter, the server the receiver.
@@ -76,9 +76,9 @@ pub struct Settings {
     pub contenders: Vec<Contender>,
     /// Octets of a message.
     pub octets: u32,
-    /// The duration of a run.
+    /// The duration of a run, in milliseconds.
     pub run_millis: u64,
-    /// The number of rounds.
+    /// The runs of each configuration; they take turns with those of the others.
     pub rounds: u32,
     /// The folder with the other servers' programs, if they are not built from the source tree.
     pub peers: Option<PathBuf>,
@@ -89,7 +89,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Validates the settings.
+    /// Finds faults of the settings before anything is measured.
     ///
     /// # Errors
     /// If a list is empty, or a number out of range.

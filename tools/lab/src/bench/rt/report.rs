@@ -16,7 +16,7 @@ use crate::placement::Placement;
 const HEADER: [&str; 11] =
     ["server", "min", "median", "mean", "deviation", "p99", "p99.9", "worst", "missed", "p99 to alone", "worst to C"];
 
-/// The whole report as text.
+/// Formats the results for a terminal.
 #[must_use]
 pub fn text(results: &Results) -> String {
     let mut text = String::new();

@@ -34,7 +34,8 @@ pub struct Figures {
     pub others: u64,
     /// The part of the processors' time that the host took away; none if the system does not report it.
     pub steal: Option<f64>,
-    /// Runs that were made, because the host took too much away in those before.
+    /// The runs that were made: several if the host took too much processor time away. The figures are those
+    /// of the best one.
     pub attempts: u32,
 }
 
@@ -76,7 +77,7 @@ impl Figures {
 pub struct Configuration {
     /// The cores of clients and server.
     pub placement: Placement,
-    /// The sockets between them.
+    /// The family of the sockets between clients and server.
     pub sockets: Sockets,
     /// The clients beside the measured one.
     pub load: Load,
@@ -105,9 +106,9 @@ pub struct Row {
     pub configuration: Configuration,
     /// The rounds' shortest times; none if the contender is absent.
     pub min_us: Option<Summary>,
-    /// The medians of the rounds.
+    /// The median time of each round.
     pub median_us: Option<Summary>,
-    /// The means of the rounds.
+    /// The mean time of each round.
     pub mean_us: Option<Summary>,
     /// The standard deviations of the rounds.
     pub deviation_us: Option<Summary>,
@@ -138,7 +139,7 @@ pub(super) struct Absent {
     pub(super) reason: String,
 }
 
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
@@ -149,7 +150,7 @@ pub struct Results {
     pub scheduling: String,
     /// `sched_rt_runtime_us` of the kernel: the part of a second in which real-time threads may run; -1 is all.
     pub rt_runtime_us: Option<i64>,
-    /// The settings of the series.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
     /// A summary of each configuration.
     pub rows: Vec<Row>,

@@ -29,7 +29,7 @@ pub enum Contender {
     Spandrel,
     /// Our ORB with a lane for each kind of request.
     SpandrelRt,
-    /// The same, whose servants may take 5 ms: longer ones are demoted.
+    /// As [`SpandrelRt`](Self::SpandrelRt), with servants that may take 5 ms: longer ones are demoted.
     SpandrelWatched,
     /// omniORB, which has no priorities.
     #[serde(rename = "omniorb")]
@@ -42,7 +42,7 @@ pub enum Contender {
 named!(Contender, "server");
 
 impl Contender {
-    /// All of them, the base first.
+    /// All contenders, the base of the ratios first.
     pub const ALL: [Self; 6] =
         [Self::C, Self::Spandrel, Self::SpandrelRt, Self::SpandrelWatched, Self::OmniOrb, Self::JacOrb];
 
@@ -222,20 +222,20 @@ impl FromStr for Sockets {
     }
 }
 
-/// Settings of a series.
+/// The configurations to measure, and the number and length of their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The cores of clients (transmitter) and server (receiver), one series each.
     pub placements: Vec<Placement>,
-    /// The sockets, one series each.
+    /// The kinds of sockets over which the contenders are compared, one series each.
     pub sockets: Vec<Sockets>,
     /// The loads, in the order of the report. [`Load::Alone`] is always measured.
     pub loads: Vec<Load>,
     /// The contenders, in the order of the report.
     pub contenders: Vec<Contender>,
-    /// The duration of a run.
+    /// The duration of a run, in milliseconds.
     pub run_millis: u64,
-    /// The number of rounds.
+    /// The runs of each configuration; they take turns with those of the others.
     pub rounds: u32,
     /// The time between the beginnings of two measured calls, and their deadline.
     pub period_micros: u32,
@@ -263,7 +263,7 @@ const MAX_RUN: u64 = 600_000;
 const MAX_MICROS: u32 = 1_000_000;
 
 impl Settings {
-    /// Validates the settings.
+    /// Finds faults of the settings before anything is measured.
     ///
     /// # Errors
     /// If a list is empty, or a number out of range.

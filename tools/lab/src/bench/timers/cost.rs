@@ -8,7 +8,7 @@ use spandrel_reactor::timer::{Time, TimerId, TimerOptions, TimerQueue};
 
 use super::settings::Strategy;
 
-/// An operation on a timer.
+/// A step of a timer's life whose cost is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -23,7 +23,7 @@ pub enum Operation {
     Expire,
 }
 
-/// All of them, in the order in which they are measured.
+/// All operations, in the order in which they are measured.
 pub const OPERATIONS: [Operation; 4] =
     [Operation::Schedule, Operation::Cancel, Operation::Reschedule, Operation::Expire];
 

@@ -11,7 +11,7 @@ use super::results::{Results, Row};
 use crate::LabError;
 use crate::output::Directory;
 
-/// The whole report as text.
+/// Formats the results for a terminal.
 #[must_use]
 pub fn text(results: &Results) -> String {
     let mut text = String::new();

@@ -9,11 +9,11 @@ use crate::machine::Machine;
 /// One run of one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The number of timers.
+    /// The timers in the queue.
     pub count: u32,
     /// The round; runs with as many timers in one round followed each other directly.
     pub round: u32,
-    /// The strategy of the timer queue.
+    /// The data structure of the queue.
     pub strategy: Strategy,
     /// Nanoseconds per timer, for each of [`OPERATIONS`](super::OPERATIONS).
     pub nanos: [f64; 4],
@@ -22,9 +22,9 @@ pub struct Measurement {
 /// The rounds of one strategy with one number of timers, summarised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The number of timers.
+    /// The timers in the queue.
     pub count: u32,
-    /// The strategy of the timer queue.
+    /// The data structure of the queue.
     pub strategy: Strategy,
     /// Nanoseconds per timer, for each of [`OPERATIONS`](super::OPERATIONS); absent if it was not run.
     pub nanos: Option<[Summary; 4]>,
@@ -32,14 +32,14 @@ pub struct Row {
     pub absent: Option<String>,
 }
 
-/// The results of all rounds.
+/// The measurements of all rounds with their summaries, as the result file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The experiment's name, for programs that read the file.
     pub experiment: String,
     /// The machine and program of the measurement.
     pub machine: Machine,
-    /// The settings of the series.
+    /// The settings with which these figures were measured.
     pub settings: Settings,
     /// A summary of each configuration.
     pub rows: Vec<Row>,

@@ -58,18 +58,18 @@ impl TryFrom<String> for Strategy {
     }
 }
 
-/// Settings of the series.
+/// The configurations to measure, and the number and length of their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Strategies, in the order of the report.
     pub strategies: Vec<Strategy>,
     /// Numbers of timers, in the order of the report.
     pub counts: Vec<u32>,
-    /// The number of rounds.
+    /// The runs of each configuration; they take turns with those of the others.
     pub rounds: u32,
     /// Delays are random up to this many seconds.
     pub horizon_seconds: u32,
-    /// The core that the experiment is pinned to.
+    /// The core to which the experiment is pinned; without one, the scheduler chooses.
     pub core: Option<usize>,
     /// After this many seconds no further round is begun.
     pub budget_seconds: Option<u64>,
@@ -79,7 +79,7 @@ pub struct Settings {
 const MAX_TIMERS: u32 = 50_000_000;
 
 impl Settings {
-    /// Validates the settings.
+    /// Finds faults of the settings before anything is measured.
     ///
     /// # Errors
     /// If a list is empty, or a number out of range.

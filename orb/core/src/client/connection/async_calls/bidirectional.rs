@@ -53,7 +53,7 @@ pub trait CallbackDispatcher: Send + Sync + std::fmt::Debug {
     fn is_idle(&self) -> bool;
 }
 
-/// The reader of an adopted connection.
+/// The server side's reader of a connection that the client side shares (bidirectional GIOP).
 pub trait AdoptedReader: Send + Sync + std::fmt::Debug {
     /// Ensures that a thread other than the caller reads. The caller is about to wait for a reply.
     ///
