@@ -29,12 +29,13 @@ enum Build {
     Extra,
 }
 
-const PROGRAMS: [Programs; 12] = [
+const PROGRAMS: [Programs; 13] = [
     Programs { folder: "peers/omniorb", packages: OMNIORB, build: Build::OmniOrb },
     Programs { folder: "peers/jacorb", packages: JACORB, build: Build::JacOrb },
     Programs { folder: "extra/calls", packages: &[], build: Build::Extra },
     Programs { folder: "peers/floods-omniorb", packages: OMNIORB, build: Build::Make },
     Programs { folder: "peers/calls-c", packages: CPP, build: Build::Make },
+    Programs { folder: "peers/fanout-c", packages: CPP, build: Build::Make },
     Programs { folder: "peers/media-c", packages: CPP, build: Build::Make },
     Programs { folder: "peers/reactor-c", packages: CPP, build: Build::Make },
     Programs { folder: "peers/functions", packages: CPP, build: Build::Make },

@@ -3,12 +3,14 @@
 //! Each contender has a server in a process of its own, which lives through all rounds. Each point has a process with the
 //! supplier and all consumers ([`load`]). A round has each point of each contender once, in an order that rotates.
 
+mod contender;
 mod corba;
 mod ledger;
 mod load;
 mod plain;
 mod report;
 mod servers;
+mod target;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -21,6 +23,7 @@ use spandrel_error::output;
 use spandrel_lab::output::{Directory, default_directory};
 use spandrel_lab::peer::child::ChildHandle;
 
+use self::contender::Contender;
 pub(crate) use self::load::LoadArgs;
 use self::load::{LoadSettings, Measurement, Outcome};
 use self::report::{Report, Sample};
@@ -34,105 +37,6 @@ const MANY: usize = 100;
 const QUICK_MANY: usize = 10;
 /// The rounds that measure memory, each with fresh servers.
 const MEMORY_ROUNDS: u32 = 3;
-
-/// The services that are measured.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, clap::ValueEnum)]
-enum Contender {
-    /// A fan-out in plain C whose consumers acknowledge each event
-    C,
-    /// The event service: values of 64 octets, in memory
-    Event,
-    /// The notification service with values, in memory
-    NotificationAny,
-    /// The notification service with structured events, in memory
-    NotificationStructured,
-    /// The notification service with sequences of 100 structured events, in memory
-    NotificationSequence,
-    /// Debian's omniEvents, with a cycle of 1 ms
-    #[value(name = "omnievents")]
-    OmniEvents,
-    /// One channel of JacORB's event service
-    JacorbEvent,
-    /// JacORB's notification service by the interfaces of the event service
-    JacorbAny,
-    /// JacORB's notification service with structured events
-    JacorbStructured,
-    /// Debian's nats-server, without JetStream
-    Nats,
-    /// Debian's mosquitto, MQTT 3.1.1 with quality of service 0
-    #[value(name = "mosquitto-0")]
-    Mosquitto0,
-    /// The same with quality of service 1
-    #[value(name = "mosquitto-1")]
-    Mosquitto1,
-    /// One fdatasync for each event, without a service
-    Fdatasync,
-    /// The notification service with persistent events of one supplier
-    #[value(name = "persistent-1")]
-    Persistent1,
-    /// The same with 64 suppliers
-    #[value(name = "persistent-64")]
-    Persistent64,
-}
-
-impl Contender {
-    const ALL: [Self; 15] = [
-        Self::C,
-        Self::Event,
-        Self::NotificationAny,
-        Self::NotificationStructured,
-        Self::NotificationSequence,
-        Self::OmniEvents,
-        Self::JacorbEvent,
-        Self::JacorbAny,
-        Self::JacorbStructured,
-        Self::Nats,
-        Self::Mosquitto0,
-        Self::Mosquitto1,
-        Self::Fdatasync,
-        Self::Persistent1,
-        Self::Persistent64,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::C => "c",
-            Self::Event => "event",
-            Self::NotificationAny => "notification-any",
-            Self::NotificationStructured => "notification-structured",
-            Self::NotificationSequence => "notification-sequence",
-            Self::OmniEvents => "omnievents",
-            Self::JacorbEvent => "jacorb-event",
-            Self::JacorbAny => "jacorb-any",
-            Self::JacorbStructured => "jacorb-structured",
-            Self::Nats => "nats",
-            Self::Mosquitto0 => "mosquitto-0",
-            Self::Mosquitto1 => "mosquitto-1",
-            Self::Fdatasync => "fdatasync",
-            Self::Persistent1 => "persistent-1",
-            Self::Persistent64 => "persistent-64",
-        }
-    }
-
-    /// The suppliers of a contender whose events are on a disk.
-    fn suppliers(self) -> Option<usize> {
-        match self {
-            Self::Fdatasync | Self::Persistent1 => Some(1),
-            Self::Persistent64 => Some(64),
-            _ => None,
-        }
-    }
-
-    fn is_java(self) -> bool {
-        matches!(self, Self::JacorbEvent | Self::JacorbAny | Self::JacorbStructured)
-    }
-
-    /// Whether events of one supplier may overtake one another: JacORB's notification service passes them by several
-    /// threads.
-    fn may_disorder(self) -> bool {
-        matches!(self, Self::JacorbAny | Self::JacorbStructured)
-    }
-}
 
 /// Measure event channels beside a fan-out in C, omniEvents, JacORB, NATS and MQTT.
 #[derive(Debug, clap::Args)]

@@ -47,7 +47,7 @@ impl ReaderRole {
         }
     }
 
-    /// The reader word.
+    /// The reader word as it is now: the phase of the reading, and the number of the upcall.
     #[inline]
     pub(super) fn word(&self) -> ReaderWord {
         ReaderWord::from_bits(self.bits.load(Ordering::SeqCst))

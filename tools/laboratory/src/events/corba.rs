@@ -26,7 +26,7 @@ use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException};
 use spandrel_error::output;
 
 use super::ledger::{Event, Ledger};
-use super::load::{Form, Supplier, Target};
+use super::target::{Form, Supplier, Target};
 
 /// The events of a sequence.
 pub(super) const BATCH: i32 = 100;

@@ -3,8 +3,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -16,8 +15,9 @@ use spandrel_error::output;
 use spandrel_measure::Times;
 
 use super::corba::{self, Channel};
-use super::ledger::{Event, Ledger};
+use super::ledger::Ledger;
 use super::plain::{self, PlainSupplier, Protocol};
+use super::target::{Supplier, Target};
 use super::usage::{ProcessorTime, resident};
 
 /// The most events that are on their way: fewer than the queue of any service holds.
@@ -30,38 +30,6 @@ const TURN_TIME: Duration = Duration::from_millis(100);
 const DELIVERY: Duration = Duration::from_secs(30);
 /// The latencies from which the 99.9th percentile is one of several values.
 const ENOUGH_FOR_P999: u64 = 2_000;
-
-/// The form of the events of a notification service.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(super) enum Form {
-    /// Values by the interfaces of the event service.
-    Any,
-    /// One structured event in each call.
-    Structured,
-    /// Sequences of structured events, to suppliers and to consumers.
-    Sequence,
-}
-
-/// The server of a point, and how its clients reach it.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) enum Target {
-    Plain(SocketAddr),
-    Nats(SocketAddr),
-    /// With the quality of service.
-    Mqtt(SocketAddr, u8),
-    /// The reference of a factory of event channels, that of omniEvents' interfaces.
-    Event(String),
-    /// The reference of an event channel, the only one of its server.
-    EventChannel(String),
-    /// The reference of a factory of the notification service.
-    Notification {
-        factory: String,
-        form: Form,
-        is_persistent: bool,
-    },
-    /// A file in this folder: no server.
-    Disk(PathBuf),
-}
 
 /// The quantities that a load measures.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
@@ -129,15 +97,6 @@ pub(super) enum Outcome {
     FanOut(FanOutOutcome),
     Suppliers(SuppliersOutcome),
     Memory(MemoryOutcome),
-}
-
-/// A supplier that is connected to a channel.
-pub(super) trait Supplier: Send {
-    /// Pushes an event, or adds it to those that are pushed together.
-    fn push(&mut self, event: &Event) -> anyhow::Result<()>;
-
-    /// Pushes the events that were not pushed yet.
-    fn flush(&mut self) -> anyhow::Result<()>;
 }
 
 /// Put one server under load; started by `events` itself.

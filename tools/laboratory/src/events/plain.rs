@@ -15,7 +15,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use spandrel_error::output;
 
 use super::ledger::{Event, Ledger, OCTETS};
-use super::load::Supplier;
+use super::target::Supplier;
 
 /// The subject of NATS, and the topic of MQTT.
 const SUBJECT: &str = "events";

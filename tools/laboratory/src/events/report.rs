@@ -11,7 +11,7 @@ use spandrel_measure::stats::Summary;
 use spandrel_measure::table::{self, Align, Table};
 use spandrel_measure::units::grouped;
 
-use super::Contender;
+use super::contender::Contender;
 use super::load::{FanOutOutcome, MemoryOutcome, Outcome, SuppliersOutcome};
 
 impl Serialize for Contender {

@@ -18,8 +18,8 @@ use spandrel_event::{EventOptions, EventService};
 use spandrel_lab::peer_programs;
 use spandrel_notification::{NotificationOptions, NotificationService};
 
-use super::Contender;
-use super::load::{Form, Target};
+use super::contender::Contender;
+use super::target::{Form, Target};
 
 /// The longest start of a server.
 const START: Duration = Duration::from_secs(60);
