@@ -47,7 +47,7 @@ pub enum PriorityModel {
 /// The priority model of an adapter, in its references (`RTCORBA::PriorityModelPolicy`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct PriorityModelPolicy {
-    /// Who chooses the priority of a request: the client or the server.
+    /// Whether the client or the server chooses the priority of a request.
     pub model: PriorityModel,
     /// The priority of the object, or of requests that come without one.
     pub server_priority: Priority,

@@ -18,7 +18,7 @@ pub struct OpenError {
     pub cause: OpenCause,
 }
 
-/// What kept a store from being opened.
+/// The reason why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenCause {

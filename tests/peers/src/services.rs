@@ -104,7 +104,7 @@ enum Peer {
     JacOrbEvents,
     /// The clients of the other services over JacORB.
     JacOrbServices,
-    /// omniORB with omniEvents.
+    /// The libraries and tools of omniORB, and the server of omniEvents.
     OmniOrb,
 }
 

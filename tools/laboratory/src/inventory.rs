@@ -45,7 +45,7 @@ pub struct Row {
     pub name: String,
     /// The section in which the paper prints it.
     pub section: String,
-    /// What the figure or table shows, in words of this project.
+    /// The content of the figure or table, in words of this project.
     pub title: String,
     /// Whether it can be repeated here.
     pub state: State,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::workspace;
 
-/// What cargo says about a package of the workspace.
+/// A package of the workspace, as `cargo metadata` describes it.
 #[derive(Debug, Default)]
 pub struct Package {
     /// The name in its manifest.

@@ -9,7 +9,7 @@ use super::directive::Position;
 pub struct SyntaxError {
     /// The line and column of the error.
     pub position: Position,
-    /// What is wrong, and what was expected instead.
+    /// The fault, and the form that was expected in its place.
     pub text: String,
 }
 

@@ -24,7 +24,7 @@ pub struct FakeBehaviour {
     pub is_serial: bool,
 }
 
-/// What a fake server has seen, to compare with what its clients report.
+/// The requests that a fake server has received, to be compared with the reports of its clients.
 #[derive(Debug, Default)]
 pub struct Record {
     /// The tokens of the requests that it read whole.

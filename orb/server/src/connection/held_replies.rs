@@ -14,8 +14,8 @@
 //!
 //! The future of an asynchronous servant is polled first in its upcall, so that a reply which need not wait is held as
 //! that of a synchronous servant. An executor of the application may leave the replies to other threads, which hold them
-//! meanwhile. An upcall with a future is quick if it takes 500 µs at most. [`scheduled_replies`](super::scheduled_replies) has
-//! the replies of other threads.
+//! meanwhile. An upcall with a future is quick if it takes 500 µs at most.
+//! [`scheduled_replies`](super::scheduled_replies) has the replies of other threads.
 //!
 //! While replies are held, the connection is not idle, and begins no other request than the next one from memory. A
 //! connection with one call at a time has none of this: it costs a load of an atomic and a look at the length of the

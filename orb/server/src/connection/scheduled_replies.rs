@@ -1,5 +1,5 @@
-//! The replies of asynchronous servants that wait for something: those that a thread of their executor has ready one after the other leave in one
-//! write.
+//! The replies of asynchronous servants that have waited: those that a thread of their executor has ready one after the
+//! other leave in one write.
 //!
 //! A short reply is held if further deferred requests of the connection are unanswered. The first one that is held
 //! schedules a task, which writes all of them: it runs in the same executor, behind the futures that are ready now. So it

@@ -88,7 +88,7 @@ impl Side {
     }
 }
 
-/// What to measure: each can be left out.
+/// The parts of the measurement, each of which can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
