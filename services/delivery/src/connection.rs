@@ -35,6 +35,22 @@ impl ConnectionCell {
         matches!(*self.0.lock(), Connection::Connected(_))
     }
 
+    /// Refuses a call of a peer that must be connected, and whose operations have no exception of their own for it.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER before the connection; OBJECT_NOT_EXIST after it, as from the deactivated object.
+    pub fn require_connected(&self) -> Result<(), SystemException> {
+        match *self.0.lock() {
+            Connection::Connected(_) => Ok(()),
+            Connection::Unconnected | Connection::Connecting => {
+                Err(SystemException::bad_inv_order(0, CompletionStatus::No)
+                    .with_detail("the peer of the proxy is not connected"))
+            }
+            Connection::Disconnected => Err(SystemException::object_not_exist(0, CompletionStatus::No)
+                .with_detail("the peer of the proxy was disconnected")),
+        }
+    }
+
     /// Whether no peer has begun to connect.
     #[must_use]
     pub fn is_unconnected(&self) -> bool {

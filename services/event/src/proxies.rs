@@ -169,24 +169,16 @@ impl ProxyServant {
         Ok(spawned?)
     }
 
-    fn require_connected(&self) -> Result<(), SystemException> {
-        if self.proxy.connection.is_connected() {
-            return Ok(());
-        }
-        Err(SystemException::bad_inv_order(0, CompletionStatus::No)
-            .with_detail("the peer of the proxy is not connected"))
-    }
-
     /// A call of the supplier's object.
     fn receive_call(&self, operation: &str, arguments: &[Any]) -> Result<(), SystemException> {
-        self.require_connected()?;
+        self.proxy.connection.require_connected()?;
         let Some(interface) = &self.proxy.interface else { return Ok(()) };
         self.channel.publish(EventContent::from_call(&interface.events, operation, arguments)?)
     }
 
     /// The arguments of the next call of an operation, for a consumer that pulls.
     fn take_call(&self, operation: &str) -> Result<Option<Vec<Any>>, SystemException> {
-        self.require_connected()?;
+        self.proxy.connection.require_connected()?;
         let next = self.proxy.queue.take_if(|event| event.operation() == Some(operation));
         let event = next.map_err(|_| SystemException::object_not_exist(0, CompletionStatus::No))?;
         event.map(|event| event.value.arguments()).transpose()

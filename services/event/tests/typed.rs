@@ -8,6 +8,7 @@ use spandrel::dynamic::{
 };
 use spandrel::services::cos_event_channel_admin::ProxyPushSupplier;
 use spandrel::services::cos_event_channel_admin::proxy_pull_consumer::ConnectPullSupplierError;
+use spandrel::services::cos_event_channel_admin::proxy_pull_supplier::ConnectPullConsumerError;
 use spandrel::services::cos_event_channel_admin::proxy_push_supplier::ConnectPushConsumerError;
 use spandrel::services::cos_event_comm::pull_supplier::{PullError, TryPullError};
 use spandrel::services::cos_event_comm::push_consumer::PushError;
@@ -21,6 +22,7 @@ use spandrel::services::cos_typed_event_comm::{
 use spandrel::services::repository::fill;
 use spandrel::types::{Any, Interface as _, TypeCode};
 use spandrel::{Endpoint, ObjectRef, Orb, Poa, SystemException, SystemExceptionKind};
+use spandrel_delivery::ConnectionCell;
 use spandrel_event::{EventOptions, EventService};
 use spandrel_repository::{InterfaceRepository, RepositoryOptions};
 use spandrel_test_support::wait_until;
@@ -341,6 +343,18 @@ fn consumers_pull_each_operation_of_typed_suppliers() {
     let Err(RequestError::System(error)) = stopped.join().unwrap() else { panic!("the proxy has ended") };
     assert_eq!(error.kind(), SystemExceptionKind::ObjectNotExist);
     assert_eq!(plant.service.as_ref().unwrap().event_octets(), 0);
+}
+
+/// A call may reach the object of a proxy after the disconnection and before the deactivation.
+#[test]
+fn the_error_of_a_missing_connection_says_whether_there_was_one() {
+    let connection = ConnectionCell::default();
+    let refused = || connection.require_connected().map_err(|error| error.kind());
+    assert_eq!(refused(), Err(SystemExceptionKind::BadInvOrder));
+    connection.connect::<ConnectPullConsumerError>(None, || Ok(()), || {}).unwrap();
+    assert_eq!(refused(), Ok(()));
+    let _ = connection.disconnect();
+    assert_eq!(refused(), Err(SystemExceptionKind::ObjectNotExist));
 }
 
 #[test]

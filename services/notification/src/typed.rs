@@ -257,14 +257,6 @@ impl ProxyServant {
         self.connect_with(Some(peer), Some(CalledPeer::Typed(object)))
     }
 
-    fn require_typed_connection(&self) -> Result<(), SystemException> {
-        if self.proxy.connection.is_connected() {
-            return Ok(());
-        }
-        Err(SystemException::bad_inv_order(0, CompletionStatus::No)
-            .with_detail("the peer of the proxy is not connected"))
-    }
-
     /// A call of the supplier's object.
     fn receive_call(
         &self,
@@ -272,13 +264,13 @@ impl ProxyServant {
         operation: &str,
         arguments: Vec<Any>,
     ) -> Result<(), SystemException> {
-        self.require_typed_connection()?;
+        self.proxy.connection.require_connected()?;
         self.channel.receive(&self.proxy, vec![interface.event(operation, arguments)])
     }
 
     /// The arguments of the next call of an operation, for a consumer that pulls. Those before are acknowledged.
     fn take_call(&self, interface: &EventInterface, operation: &str) -> Result<Option<Vec<Any>>, SystemException> {
-        self.require_typed_connection()?;
+        self.proxy.connection.require_connected()?;
         self.proxy.pulled.acknowledge();
         let next = self.proxy.queue.take_if(|event| interface.operation_of(&event.content) == Some(operation));
         let event = next.map_err(|_| SystemException::object_not_exist(0, CompletionStatus::No))?;
