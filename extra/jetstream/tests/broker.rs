@@ -6,19 +6,30 @@ use std::process::{Child, Command, Stdio};
 
 use spandrel::services::cos_event_channel_admin::EventChannel;
 use spandrel::{ObjectRef, Orb};
-use spandrel_test_support::{ChildProcess, free_port, wait_until};
+use spandrel_test_support::{
+    ChildProcess, TEST_TIMEOUT, free_port, holds_within, http_exchange, http_request, wait_until,
+};
+
+/// The ports of a node: for clients, for other nodes, and for monitoring.
+#[derive(Clone, Copy)]
+struct NodePorts {
+    client: u16,
+    route: u16,
+    monitor: u16,
+}
 
 /// The nodes of a JetStream broker, and the folder of their data.
 pub(crate) struct Cluster {
     nodes: Vec<Option<ChildProcess>>,
-    ports: Vec<[u16; 2]>,
+    ports: Vec<NodePorts>,
     data: tempfile::TempDir,
 }
 
 impl Cluster {
     /// Starts a broker of this many nodes.
     pub(crate) fn start(size: usize) -> Self {
-        let ports: Vec<[u16; 2]> = (0..size).map(|_| [0; 2].map(|_| free_port())).collect();
+        let ports =
+            (0..size).map(|_| NodePorts { client: free_port(), route: free_port(), monitor: free_port() }).collect();
         let nodes = (0..size).map(|_| None).collect();
         let mut cluster = Self { nodes, ports, data: tempfile::tempdir().unwrap() };
         for nth in 0..size {
@@ -29,12 +40,13 @@ impl Cluster {
 
     /// Starts a node that is down.
     pub(crate) fn restart(&mut self, nth: usize) {
-        let [client, route] = self.ports[nth];
+        let NodePorts { client, route, monitor } = self.ports[nth];
         let mut command = Command::new("nats-server");
-        command.args(["--addr", "127.0.0.1", "--port", &client.to_string(), "--jetstream", "--store_dir"]);
+        command.args(["--addr", "127.0.0.1", "--port", &client.to_string(), "--http_port", &monitor.to_string()]);
+        command.args(["--jetstream", "--store_dir"]);
         command.arg(self.data.path().join(format!("n{nth}"))).args(["--name", &format!("n{nth}")]);
         if self.ports.len() > 1 {
-            let routes: Vec<_> = self.ports.iter().map(|[_, route]| format!("nats://127.0.0.1:{route}")).collect();
+            let routes: Vec<_> = self.ports.iter().map(|node| format!("nats://127.0.0.1:{}", node.route)).collect();
             command.args(["--cluster_name", "events", "--cluster", &format!("nats://127.0.0.1:{route}")]);
             command.args(["--routes", &routes.join(",")]);
         }
@@ -49,12 +61,29 @@ impl Cluster {
         self.nodes[nth] = None;
     }
 
+    /// Waits until each node has all events and positions: a broker of three nodes is made for the loss of one alone, and a
+    /// node that has returned counts as lost until then.
+    pub(crate) fn wait_for_replicas(&self) {
+        let request = http_request("GET /healthz", "Host: localhost\r\n", "");
+        for node in &self.ports {
+            let mut last = String::new();
+            let is_current = || match http_exchange(("127.0.0.1", node.monitor), &request) {
+                Ok(response) => {
+                    last = response.body;
+                    response.status == 200
+                }
+                Err(_) => false,
+            };
+            assert!(holds_within(TEST_TIMEOUT, is_current), "a node has not caught up with the others: {last}");
+        }
+    }
+
     pub(crate) fn size(&self) -> usize {
         self.nodes.len()
     }
 
     fn arguments(&self) -> Vec<String> {
-        let urls = self.ports.iter().map(|[client, _]| format!("nats://127.0.0.1:{client}"));
+        let urls = self.ports.iter().map(|node| format!("nats://127.0.0.1:{}", node.client));
         let mut arguments: Vec<String> = urls.flat_map(|url| ["--nats".to_owned(), url]).collect();
         arguments.extend(["--replicas".to_owned(), self.nodes.len().to_string()]);
         arguments
