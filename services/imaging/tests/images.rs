@@ -3,7 +3,7 @@
 use spandrel::bulk::{BulkClient, Route};
 use spandrel_imaging::imaging::Level;
 use spandrel_imaging::imaging::store::{DescribeError, DownloadError, RemoveError, ViewError};
-use spandrel_test_support::pattern;
+use spandrel_test_support::{TEST_TIMEOUT, pattern};
 use tiff::encoder::Compression;
 use tiff::encoder::colortype::{Gray16, RGB8};
 
@@ -144,7 +144,7 @@ fn queries_select_by_collection_and_patterns_and_go_on_where_they_ended() {
 /// The largest images of paper 000.
 #[test]
 fn an_image_of_40_megabytes_comes_back_whole_and_as_its_smallest_zoom_level() {
-    let served = Served::new();
+    let served = Served::with(|options| options.limits.examination = TEST_TIMEOUT);
     let (columns, rows) = (8_000, 5_000);
     let (pixels, file) = grey(columns, rows);
     assert!(file.len() > 40_000_000);
