@@ -64,8 +64,8 @@ pub(crate) fn exchange<T>(
     let mut buffer = [0; 64];
     while Instant::now() < deadline {
         match socket.send_to(message, to) {
-            // The receiver is not there yet, or no longer.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            // The receiver is not there yet, or no longer; or the system has no room.
+            Err(error) if is_wait(&error) => {}
             sent => drop(sent?),
         }
         let repeat = Instant::now() + REPEAT;

@@ -20,6 +20,7 @@ use crate::flow_spec::Carrier;
 use crate::limits::AvLimits;
 use crate::media::FlowDefinition;
 use crate::options::{AvError, AvOptions};
+use crate::pacer::Pacer;
 use crate::peer_watch::PeerWatch;
 
 /// The properties of one object at most.
@@ -36,6 +37,7 @@ pub(crate) struct Core {
     pub(crate) host: IpAddr,
     tls: Option<Ssliop>,
     pub(crate) active_flows: Arc<AtomicUsize>,
+    pacer: Arc<Pacer>,
     pub(crate) peers: Arc<PeerWatch>,
     objects: AtomicUsize,
     locals: Mutex<Vec<LocalObject>>,
@@ -47,10 +49,10 @@ type LocalObject = (ObjectRef, Weak<dyn Any + Send + Sync>);
 impl Core {
     pub(crate) fn new(adapter: Poa, iterators: Arc<PropertyIterators>, options: AvOptions) -> Arc<Self> {
         let AvOptions { host, limits, tls } = options;
-        let (active_flows, objects) = (Arc::default(), AtomicUsize::new(0));
+        let (active_flows, pacer, objects) = (Arc::default(), Arc::default(), AtomicUsize::new(0));
         let peers = PeerWatch::new(limits.absence);
         let locals = Mutex::default();
-        Arc::new(Self { adapter, iterators, limits, host, tls, active_flows, peers, objects, locals })
+        Arc::new(Self { adapter, iterators, limits, host, tls, active_flows, pacer, peers, objects, locals })
     }
 
     pub(crate) fn properties(&self) -> LocalPropertySet {
@@ -81,7 +83,8 @@ impl Core {
     }
 
     pub(crate) fn flow(&self, definition: &FlowDefinition) -> Arc<FlowEnd> {
-        Arc::new(FlowEnd::new(definition.clone(), self.limits, self.tls.clone(), &self.active_flows))
+        let (tls, active) = (self.tls.clone(), &self.active_flows);
+        Arc::new(FlowEnd::new(definition.clone(), self.limits, tls, active, &self.pacer))
     }
 
     /// Makes the state of an object known by its reference.

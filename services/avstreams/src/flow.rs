@@ -1,4 +1,4 @@
-//! One party's end of a flow, and the thread that sends or receives.
+//! One party's end of a flow: its address, its connection and its state.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -10,9 +10,10 @@ use spandrel::ssliop::Ssliop;
 
 use crate::admission::show;
 use crate::flow_spec::{Carrier, FlowAddress, FlowProtocol};
-use crate::flow_state::{FlowShared, Target};
+use crate::flow_state::{FlowGuard, FlowShared, Target, spawn};
 use crate::limits::AvLimits;
 use crate::media::{FlowDefinition, Medium};
+use crate::pacer::{PacedFlow, Pacer};
 use crate::sfp::FrameFields;
 use crate::statistics::FlowStatistics;
 use crate::{receiver, sender};
@@ -28,8 +29,9 @@ impl FlowEnd {
         limits: AvLimits,
         tls: Option<Ssliop>,
         active: &Arc<AtomicUsize>,
+        pacer: &Arc<Pacer>,
     ) -> Self {
-        Self { shared: Arc::new(FlowShared::new(definition, limits, tls, active)) }
+        Self { shared: Arc::new(FlowShared::new(definition, limits, tls, active, pacer)) }
     }
 
     pub(crate) fn definition(&self) -> &FlowDefinition {
@@ -59,22 +61,24 @@ impl FlowEnd {
             None => receiver::open(&self.shared, carrier, protocol, host, group),
         };
         let (address, receiver) = opened.inspect_err(|_| self.shared.abort())?;
-        FlowShared::spawn(&self.shared, move |shared| {
+        let guard = FlowGuard::new(&self.shared);
+        spawn(move || {
+            let shared = guard.shared();
             shared.die(&receiver.run(shared, sink.as_mut()));
             sink.flow_ended(&shared.death(), &shared.counters.snapshot());
         })?;
         Ok(address)
     }
 
-    /// Connects to the address of a receiver, and starts the thread that sends. Further receivers of a flow by datagrams
-    /// are added.
+    /// Connects to the address of a receiver, and sends in the thread of all flows or in one of its own. Further receivers
+    /// of a flow by datagrams are added.
     pub(crate) fn connect(&self, to: &FlowAddress, protocol: FlowProtocol, is_multipoint: bool) -> io::Result<()> {
         let Medium::Source(create) = &self.definition().medium else {
             return Err(io::Error::other("the device receives this flow"));
         };
         self.require_carrier(to.carrier)?;
         self.shared.begin()?;
-        let mut source = create();
+        let source = create();
         let opened = match source.failure() {
             Some(reason) => Err(io::Error::other(reason)),
             None => sender::open(&self.shared, to, protocol, is_multipoint),
@@ -86,10 +90,11 @@ impl FlowEnd {
         }
         let socket = sender.socket().inspect_err(|_| self.shared.abort())?;
         self.shared.state.lock().socket = socket;
-        FlowShared::spawn(&self.shared, move |shared| {
-            shared.die(&sender.run(shared, source.as_mut()));
-            source.flow_ended(&shared.death(), &shared.counters.snapshot());
-        })
+        let guard = FlowGuard::new(&self.shared);
+        if sender.is_paced(&self.shared) {
+            return self.shared.pacer.add(PacedFlow::new(guard, sender, source));
+        }
+        spawn(move || sender.run(guard.shared(), source))
     }
 
     /// Shows the token at a further receiver of a multipoint flow, and adds it.
@@ -121,7 +126,7 @@ impl FlowEnd {
 
     pub(crate) fn set_started(&self, is_started: bool) {
         self.shared.state.lock().is_started = is_started;
-        self.shared.changed.notify_all();
+        self.shared.wake();
     }
 
     pub(crate) fn set_fields(&self, fields: FrameFields) {
@@ -135,7 +140,7 @@ impl FlowEnd {
     /// Changes the pace of a source. It holds from the next frame on.
     pub(crate) fn set_frame_rate(&self, rate: u32) {
         self.shared.frame_rate.store(rate, Ordering::Relaxed);
-        self.shared.changed.notify_all();
+        self.shared.wake();
     }
 
     pub(crate) fn set_dscp(&self, dscp: u8) {
@@ -160,7 +165,8 @@ impl FlowEnd {
 
     /// Begins anew after an end, as `disconnect` and a further connection do.
     pub(crate) fn renewed(&self) -> Self {
-        Self::new(self.definition().clone(), self.shared.limits, self.shared.tls.clone(), &self.shared.active)
+        let shared = &self.shared;
+        Self::new(self.definition().clone(), shared.limits, shared.tls.clone(), &shared.active, &shared.pacer)
     }
 
     pub(crate) fn is_connected(&self) -> bool {

@@ -1,15 +1,16 @@
-//! The state that the thread of a flow shares with those that control it.
+//! The state that the sender or the receiver of a flow shares with those that control it.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use spandrel::net::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use spandrel::net::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use spandrel::net::sync::{Arc, Condition, Mutex, time::Deadline};
 use spandrel::ssliop::Ssliop;
 
 use crate::limits::AvLimits;
 use crate::media::FlowDefinition;
+use crate::pacer::Pacer;
 use crate::sfp::FrameFields;
 use crate::statistics::Counters;
 
@@ -20,7 +21,7 @@ pub(crate) struct Target {
     pub(crate) control: SocketAddr,
 }
 
-/// The state that the thread of a flow shares with those that control it.
+/// The state that the sender or the receiver of a flow shares with those that control it.
 pub(crate) struct FlowShared {
     pub(crate) definition: FlowDefinition,
     pub(crate) limits: AvLimits,
@@ -33,6 +34,10 @@ pub(crate) struct FlowShared {
     pub(crate) dscp: AtomicU8,
     /// The flows with a connection, of the service.
     pub(crate) active: Arc<AtomicUsize>,
+    /// The flows of the service that share a thread.
+    pub(crate) pacer: Arc<Pacer>,
+    /// The number of this flow among them; zero for a flow that is none of them.
+    pub(crate) paced: AtomicU64,
 }
 
 /// The part that changes.
@@ -53,7 +58,7 @@ pub(crate) struct State {
 /// The function that is called with the reason when a flow has ended.
 pub(crate) type DeathListener = Box<dyn Fn(&str) + Send>;
 
-/// The next action of a flow's thread.
+/// The next action of a flow.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Command {
     /// The flow is started: frames are to be sent and received.
@@ -64,10 +69,26 @@ pub(crate) enum Command {
     End,
 }
 
-/// The thread of a flow, which ends with it also if the medium panics.
-struct FlowThread(Arc<FlowShared>);
+/// Ends a flow with its sender or receiver, also if the medium panics.
+pub(crate) struct FlowGuard(Arc<FlowShared>);
 
-impl Drop for FlowThread {
+impl FlowGuard {
+    /// The guard of a flow that has [begun](FlowShared::begin).
+    pub(crate) fn new(shared: &Arc<FlowShared>) -> Self {
+        Self(Arc::clone(shared))
+    }
+
+    pub(crate) fn shared(&self) -> &FlowShared {
+        &self.0
+    }
+}
+
+/// Starts a thread for one flow. Without a thread, the end of the closure drops the guard of the flow.
+pub(crate) fn spawn(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name("spandrel-flow".to_owned()).spawn(run).map(drop)
+}
+
+impl Drop for FlowGuard {
     fn drop(&mut self) {
         self.0.die("the medium of the flow has failed");
         self.0.active.fetch_sub(1, Ordering::Relaxed);
@@ -80,6 +101,7 @@ impl FlowShared {
         limits: AvLimits,
         tls: Option<Ssliop>,
         active: &Arc<AtomicUsize>,
+        pacer: &Arc<Pacer>,
     ) -> Self {
         let (frame_rate, dscp) = (AtomicU32::new(definition.frame_rate), AtomicU8::new(definition.dscp));
         Self {
@@ -92,6 +114,8 @@ impl FlowShared {
             frame_rate,
             dscp,
             active: Arc::clone(active),
+            pacer: Arc::clone(pacer),
+            paced: AtomicU64::default(),
         }
     }
 
@@ -117,11 +141,13 @@ impl FlowShared {
         self.active.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn spawn(this: &Arc<Self>, body: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
-        let thread = FlowThread(Arc::clone(this));
-        let run = move || body(&thread.0);
-        // Without a thread, the end of its closure ends the flow.
-        std::thread::Builder::new().name("spandrel-flow".to_owned()).spawn(run).map(drop)
+    /// Makes the sender or the receiver look at the state.
+    pub(crate) fn wake(&self) {
+        self.changed.notify_all();
+        let number = self.paced.load(Ordering::Relaxed);
+        if number > 0 {
+            self.pacer.wake(number);
+        }
     }
 
     /// Ends the flow. The first reason holds.
@@ -134,7 +160,7 @@ impl FlowShared {
             state.death = Some(reason.to_owned());
             state.on_death.take()
         };
-        self.changed.notify_all();
+        self.wake();
         tracing::debug!(flow = self.definition.name, reason, "a flow has ended");
         if let Some(listener) = listener {
             listener(reason);

@@ -7,8 +7,9 @@
 //!
 //! # Flows
 //! The receiver of a flow listens, and the sender connects: by TCP, TLS, UDP, or RTP with RTCP; inside of TCP, TLS and
-//! UDP also by the Simple Flow Protocol 1.0. Each flow has a thread. A flow that ends tells the control of its stream the reason, by the event
-//! `flow_dead:NAME`. Parties watch the control of their stream, and a control its parties ([`AvLimits::absence`]).
+//! UDP also by the Simple Flow Protocol 1.0. Flows with a pace that are sent by datagrams without credit share a thread; each
+//! other flow has one of its own. A flow that ends tells the control of its stream the reason, by the event `flow_dead:NAME`.
+//! Parties watch the control of their stream, and a control its parties ([`AvLimits::absence`]).
 //!
 //! # Security
 //! The address of a receiver has a token of 32 random octets, which goes to the sender by the ORB (over TLS, if the objects
@@ -42,6 +43,7 @@ mod imports;
 mod limits;
 mod media;
 mod options;
+mod pacer;
 mod peer_watch;
 mod qos;
 mod receiver;

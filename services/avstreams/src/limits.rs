@@ -8,7 +8,8 @@ pub struct AvLimits {
     /// The streams' end points, controls and flow end points at a time (default 1,024). End points that have neither a control
     /// nor a connection for [`absence`](Self::absence) make room for others of their device. More is IMP_LIMIT.
     pub objects: usize,
-    /// The flows with a connection at a time, each with a thread (default 512).
+    /// The flows with a connection at a time (default 512). Those that receive, or send by TCP, TLS or with credit, have a
+    /// thread each.
     pub flows: usize,
     /// The receivers of one flow (default 64).
     pub receivers: usize,

@@ -35,7 +35,10 @@ pub struct ReceivedFrame {
     pub arrival: Instant,
 }
 
-/// The producer of a flow's frames. One thread calls it.
+/// The producer of a flow's frames. One thread at a time calls it.
+///
+/// A source with a pace should not wait for its frames: it shares a thread with others, until it has held them up once.
+/// One that waits for frames, such as those of a camera, paces itself ([`FlowDefinition::frame_rate`]).
 pub trait MediaSource: Send {
     /// The next frame; `None` ends the flow.
     fn next_frame(&mut self) -> Option<Frame>;

@@ -1,4 +1,4 @@
-//! The thread that sends the frames of a source.
+//! The sender of a flow: its connection, its flow protocol, and the steps by which it sends the frames of a source.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -16,19 +16,50 @@ use crate::sfp::{self, Message};
 use crate::statistics::add;
 use crate::stream_channel::StreamChannel;
 
-/// The longest wait of a thread for one event, after which it looks at the others.
+/// The longest time between two looks at the messages of the receiver.
 const TICK: Duration = Duration::from_millis(100);
+/// The time after which a datagram is sent again for which the system had no room.
+const RETRY: Duration = Duration::from_millis(1);
 /// The end of a flow whose source has no further frames.
 const SOURCE_ENDED: &str = "the source has ended";
 /// The datagrams in a row that a receiver's machine refuses before it counts as gone.
 const MAX_REFUSED: u32 = 32;
 
-/// A connected sender, before its thread runs.
+/// A connected sender.
 #[derive(Debug)]
 pub(crate) struct Sender {
     channel: Channel,
     framing: Framing,
     dscp: u8,
+    /// The time of the next frame; `None` before the first one since a start.
+    due: Option<Instant>,
+    /// The time of the next look at the messages of the receiver.
+    next_control: Instant,
+    unsent: Option<Unsent>,
+    /// The datagrams in a row that the receiver's machine has refused.
+    refused: u32,
+    /// The frames in a row that the system has taken.
+    accepted: u32,
+}
+
+/// The outcome of a step of a sender.
+pub(crate) enum Step {
+    /// The next step is due at this time, or once the command is another one.
+    Next { at: Instant, command: Command },
+    /// The flow ends for this reason.
+    End(&'static str),
+}
+
+/// The datagrams of a frame that the system has not taken yet.
+#[derive(Debug)]
+struct Unsent {
+    messages: Vec<Vec<u8>>,
+    targets: Vec<Target>,
+    /// The number of the next datagram: all messages for the first receiver come first.
+    next: usize,
+    /// Whether a receiver got all messages.
+    is_sent: bool,
+    failure: Option<io::Error>,
 }
 
 #[derive(Debug)]
@@ -112,7 +143,8 @@ pub(crate) fn open(
         // One of several receivers does not hold up the others.
         *credit = None;
     }
-    Ok(Sender { channel, framing, dscp: 0 })
+    let next_control = Instant::now();
+    Ok(Sender { channel, framing, dscp: 0, due: None, next_control, unsent: None, refused: 0, accepted: 0 })
 }
 
 /// Sets the class of traffic of IPv6 packets. Returns the class that the system has.
@@ -168,66 +200,88 @@ impl Sender {
         }
     }
 
-    /// Sends until the source or the flow ends. Returns the reason of the end.
-    pub(crate) fn run(mut self, shared: &FlowShared, source: &mut dyn MediaSource) -> String {
-        let reason = match self.send_all(shared, source) {
+    /// Whether the flow needs no thread of its own, since its steps wait neither for the receiver nor for the source.
+    pub(crate) fn is_paced(&self, shared: &FlowShared) -> bool {
+        let waits_for_credit = matches!(self.framing, Framing::Sfp { credit: Some(_), .. });
+        matches!(self.channel, Channel::Udp { .. }) && !waits_for_credit && shared.frame_interval().is_some()
+    }
+
+    /// Sets whether datagrams wait for room in the system.
+    pub(crate) fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
+        match &self.channel {
+            Channel::Ordered(_) => Ok(()),
+            Channel::Udp { data, .. } => data.set_nonblocking(is_nonblocking),
+        }
+    }
+
+    /// Sends until the source or the flow ends, and waits for the times of the frames.
+    pub(crate) fn run(mut self, shared: &FlowShared, mut source: Box<dyn MediaSource>) {
+        let outcome = self.set_nonblocking(false).and_then(|()| {
+            loop {
+                match self.step(shared, source.as_mut())? {
+                    Step::Next { at, command } => _ = shared.wait_until(at, command),
+                    Step::End(reason) => return Ok(reason),
+                }
+            }
+        });
+        self.finish(shared, source, outcome);
+    }
+
+    /// Ends the flow, and tells the receiver, the control and the source the reason.
+    pub(crate) fn finish(
+        mut self,
+        shared: &FlowShared,
+        mut source: Box<dyn MediaSource>,
+        outcome: io::Result<&'static str>,
+    ) {
+        let reason = match outcome {
             Ok(SOURCE_ENDED) => source.failure().unwrap_or_else(|| SOURCE_ENDED.to_owned()),
             Ok(reason) => reason.to_owned(),
             Err(error) => error.to_string(),
         };
         self.say_farewell(shared, &reason);
-        reason
+        shared.die(&reason);
+        source.flow_ended(&shared.death(), &shared.counters.snapshot());
     }
 
-    fn send_all(&mut self, shared: &FlowShared, source: &mut dyn MediaSource) -> io::Result<&'static str> {
-        let mut due = Instant::now();
-        let (mut refused, mut accepted) = (0, 0);
-        loop {
-            let command = shared.command();
-            match command {
-                Command::End => return Ok("the flow was closed"),
-                Command::Pause => {
-                    self.read_control(shared)?;
-                    shared.wait_until(Instant::now() + TICK, Command::Pause);
-                    // The times of the frames begin with the end of the pause.
-                    due = Instant::now();
-                    continue;
-                }
-                Command::Run => {}
-            }
-            let now = Instant::now();
-            if now < due {
-                shared.wait_until(due.min(now + TICK), Command::Run);
+    /// Sends the frame that is due, if there is one. A [paced](Self::is_paced) flow does not wait here.
+    pub(crate) fn step(&mut self, shared: &FlowShared, source: &mut dyn MediaSource) -> io::Result<Step> {
+        let command = shared.command();
+        let now = Instant::now();
+        match command {
+            Command::End => return Ok(Step::End("the flow was closed")),
+            Command::Pause => {
                 self.read_control(shared)?;
-                continue;
+                // The times of the frames begin with the end of the pause.
+                self.due = None;
+                return Ok(Step::Next { at: now + TICK, command });
             }
-            if let Some(interval) = shared.frame_interval() {
-                // A sender that was held up does not send all at once what is too late.
-                due = if now.duration_since(due) > shared.limits.idle { now } else { due } + interval;
-            }
-            let Some(frame) = source.next_frame() else { return Ok(SOURCE_ENDED) };
-            self.set_class(shared);
-            self.wait_for_credit(shared)?;
-            match self.send_frame(shared, &frame) {
-                Err(error) if is_gone(&error) => {
-                    refused += 1;
-                    accepted = 0;
-                    if refused > MAX_REFUSED {
-                        return Err(io::Error::other(format!("the receiver is gone: {error}")));
-                    }
-                }
-                sent => {
-                    sent?;
-                    accepted += 1;
-                    // The system tells of a datagram that was refused at the next one, and takes that after it.
-                    if accepted > 2 {
-                        refused = 0;
-                    }
-                }
-            }
-            shared.counters.count_frame(frame.data.len());
-            self.report(shared, frame.timestamp);
+            Command::Run => {}
         }
+        if now >= self.next_control {
+            self.next_control = now + TICK;
+            self.read_control(shared)?;
+        }
+        if !self.send_unsent()? {
+            return Ok(Step::Next { at: now + RETRY, command });
+        }
+        let due = *self.due.get_or_insert(now);
+        if now < due {
+            return Ok(Step::Next { at: due.min(now + TICK), command });
+        }
+        let next = shared.frame_interval().map_or(due, |interval| {
+            // A sender that was held up does not send all at once what is too late.
+            let is_held_up = now.duration_since(due) > shared.limits.idle;
+            (if is_held_up { now } else { due }) + interval
+        });
+        self.due = Some(next);
+        let Some(frame) = source.next_frame() else { return Ok(Step::End(SOURCE_ENDED)) };
+        self.set_class(shared);
+        self.wait_for_credit(shared)?;
+        let is_sent = self.send_frame(shared, &frame)?;
+        self.report(shared, frame.timestamp);
+        let at = if is_sent { next.min(now + TICK) } else { now + RETRY };
+        Ok(Step::Next { at, command })
     }
 
     /// The class of service in the headers of packets.
@@ -255,7 +309,8 @@ impl Sender {
         }
     }
 
-    fn send_frame(&mut self, shared: &FlowShared, frame: &Frame) -> io::Result<()> {
+    /// Sends a frame. Returns whether the system has taken all of it.
+    fn send_frame(&mut self, shared: &FlowShared, frame: &Frame) -> io::Result<bool> {
         let is_ordered = matches!(self.channel, Channel::Ordered(_));
         let most = if is_ordered { usize::MAX } else { shared.limits.datagram };
         let messages = match &mut self.framing {
@@ -273,12 +328,48 @@ impl Sender {
             }
         };
         add(&shared.counters.packets, messages.len() as u64);
-        match &mut self.channel {
+        match &self.channel {
             Channel::Ordered(stream) => {
-                messages.iter().try_for_each(|message| write_within(stream.transfer(), message, shared))
+                messages.iter().try_for_each(|message| write_within(stream.transfer(), message, shared))?;
             }
-            Channel::Udp { data, .. } => send_to_all(data, &messages, &shared.targets()),
+            Channel::Udp { .. } => {
+                let targets = shared.targets();
+                self.unsent = Some(Unsent { messages, targets, next: 0, is_sent: false, failure: None });
+            }
         }
+        let is_sent = self.send_unsent()?;
+        shared.counters.count_frame(frame.data.len());
+        Ok(is_sent)
+    }
+
+    /// Sends the rest of a frame by datagrams. Returns whether none is left.
+    ///
+    /// # Errors
+    /// No receiver takes the datagrams; the receiver's machine has refused many in a row.
+    fn send_unsent(&mut self) -> io::Result<bool> {
+        let (Some(unsent), Channel::Udp { data, .. }) = (&mut self.unsent, &self.channel) else { return Ok(true) };
+        if !unsent.send(data) {
+            return Ok(false);
+        }
+        let failure = self.unsent.take().filter(|unsent| !unsent.is_sent).and_then(|unsent| unsent.failure);
+        match failure {
+            Some(error) if is_gone(&error) => {
+                self.refused += 1;
+                self.accepted = 0;
+                if self.refused > MAX_REFUSED {
+                    return Err(io::Error::other(format!("the receiver is gone: {error}")));
+                }
+            }
+            Some(error) => return Err(error),
+            None => {
+                self.accepted += 1;
+                // The system tells of a datagram that was refused at the next one, and takes that after it.
+                if self.accepted > 2 {
+                    self.refused = 0;
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Waits until the receiver takes a further frame.
@@ -407,7 +498,9 @@ impl Sender {
                 send_control(control, &bye(sender.source, reason), targets.iter().map(|target| target.control));
             }
             (Channel::Udp { data, .. }, Framing::Sfp { .. }) => {
-                _ = send_to_all(data, &[sfp::end_of_stream()], &targets);
+                // The last message of the flow may wait for room.
+                _ = data.set_nonblocking(false);
+                send_control(data, &sfp::end_of_stream(), targets.iter().map(|target| target.data));
             }
             (Channel::Ordered(stream), framing) => {
                 if matches!(framing, Framing::Sfp { .. }) {
@@ -438,20 +531,26 @@ fn store(count: &spandrel::net::sync::atomic::AtomicU64, value: u64) {
     count.store(value, spandrel::net::sync::atomic::Ordering::Relaxed);
 }
 
-/// Sends to all receivers. Fails if none of them takes the messages.
-fn send_to_all(socket: &UdpSocket, messages: &[Vec<u8>], targets: &[Target]) -> io::Result<()> {
-    let mut failure = None;
-    let mut is_sent = false;
-    for target in targets {
-        let outcome = messages.iter().try_for_each(|message| socket.send_to(message, target.data).map(drop));
-        match outcome {
-            Ok(()) => is_sent = true,
-            Err(error) => failure = Some(error),
+impl Unsent {
+    /// Sends until all is sent (true) or the system has no room. A receiver that cannot be sent to is left out.
+    fn send(&mut self, socket: &UdpSocket) -> bool {
+        let count = self.messages.len().max(1);
+        while let (Some(target), Some(message)) =
+            (self.targets.get(self.next / count), self.messages.get(self.next % count))
+        {
+            match socket.send_to(message, target.data) {
+                Ok(_) => {
+                    self.next += 1;
+                    self.is_sent |= self.next.is_multiple_of(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(error) => {
+                    self.failure = Some(error);
+                    self.next = (self.next / count + 1) * count;
+                }
+            }
         }
-    }
-    match failure {
-        Some(error) if !is_sent => Err(error),
-        _ => Ok(()),
+        true
     }
 }
 

@@ -13,6 +13,7 @@ mod hostile;
 #[cfg(target_os = "linux")] // the octets that a connection holds
 mod interruptions;
 mod losses;
+mod pacing;
 mod sentences;
 mod single_flows;
 mod support;
