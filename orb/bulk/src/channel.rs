@@ -61,10 +61,29 @@ pub(crate) enum ChannelPeer {
 }
 
 impl Channel {
-    /// Makes the stream non-blocking, as transfers need it for their time limits.
+    /// Makes the stream non-blocking, as transfers need it for their time limits. Short messages are sent at once: on a
+    /// connection with several transfers they would wait for the acknowledgement of the one before them.
     pub(crate) fn prepared(self) -> io::Result<Self> {
         self.stream().set_nonblocking(true)?;
+        match &self {
+            Self::Tcp(stream) => stream.set_no_delay(true)?,
+            Self::Tls(stream) => stream.inner().set_no_delay(true)?,
+            #[cfg(unix)]
+            Self::Unix(_) => {}
+            #[cfg(target_os = "linux")]
+            Self::Shm(_) => {}
+        }
         Ok(self)
+    }
+
+    /// Whether the system holds back the last octets of what was sent until more comes, where it can.
+    pub(crate) fn hold_back(&self, on: bool) {
+        #[cfg(target_os = "linux")]
+        if let Self::Tcp(stream) = self {
+            _ = stream.set_cork(on); // it only makes packets larger
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = on;
     }
 
     pub(crate) fn stream(&self) -> &dyn Transfer {

@@ -12,6 +12,7 @@ use crate::{
     endpoint::Endpoint,
     error::{BulkError, Party},
     flow::{Conversation, Outcome, Pace, Reception, require_length},
+    idle_connections::{Connection, IdleConnections},
     sink::Sink,
     source::{Digest, Source},
     token::new_token,
@@ -38,6 +39,8 @@ pub struct BulkClient {
     dials: bool,
     calls: bool,
     takes_files: bool,
+    /// Connections that wait for a further transfer; `None` if they end with the first one.
+    connections: Option<Arc<IdleConnections>>,
     listen: Option<inet::Addr>,
     tls: Option<spandrel_ssliop::Ssliop>,
     progress: Option<Observer>,
@@ -51,7 +54,7 @@ impl fmt::Debug for BulkClient {
 }
 
 impl Default for BulkClient {
-    /// A client without a limit of the whole transfer, which neither listens nor has TLS.
+    /// A client without a limit of the whole transfer, which neither listens nor has TLS, and uses connections again.
     fn default() -> Self {
         Self {
             time_limit: None,
@@ -62,6 +65,7 @@ impl Default for BulkClient {
             dials: true,
             calls: true,
             takes_files: true,
+            connections: Some(Arc::default()),
             listen: None,
             tls: None,
             progress: None,
@@ -77,11 +81,11 @@ enum Local<'s> {
 }
 
 impl Local<'_> {
-    fn greeting(&self, token: Token, takes_files: bool) -> Greeting {
+    fn greeting(&self, token: Token, takes_files: bool, reuses: bool) -> Greeting {
         match self {
-            Self::Sending(_) => Greeting { role: Role::Sends, takes_files: false, token, offset: 0 },
+            Self::Sending(_) => Greeting { role: Role::Sends, takes_files: false, reuses, token, offset: 0 },
             Self::Receiving(reception) => {
-                Greeting { role: Role::Receives, takes_files, token, offset: reception.octets() }
+                Greeting { role: Role::Receives, takes_files, reuses, token, offset: reception.octets() }
             }
         }
     }
@@ -142,6 +146,14 @@ impl BulkClient {
         self
     }
 
+    /// Whether a connection that this side has opened waits for a further transfer of this client or its clones to the
+    /// same endpoint, for four seconds at most (default yes).
+    #[must_use]
+    pub fn reuse(mut self, on: bool) -> Self {
+        self.connections = on.then(Arc::default);
+        self
+    }
+
     /// The octets of one call (default 256 KiB, at most 1 MiB).
     #[must_use]
     pub fn part(mut self, octets: u32) -> Self {
@@ -153,6 +165,8 @@ impl BulkClient {
     #[must_use]
     pub fn tls(mut self, ssliop: &spandrel_ssliop::Ssliop) -> Self {
         self.tls = Some(ssliop.clone());
+        // Those without TLS are not for this client.
+        self.connections = self.connections.map(|_| Arc::default());
         self
     }
 
@@ -253,8 +267,22 @@ impl BulkClient {
         let mut reasons = Vec::new();
         for text in offer.at.iter().filter(|_| self.dials) {
             let Some(endpoint) = Endpoint::parse(text) else { continue };
+            let open = self.connections.as_ref().and_then(|connections| connections.take(text));
+            let broken = match open.map(|connection| self.converse(connection, token, local, pace, offer)) {
+                // The other party may have ended it at the same time. If it has not received the token, that is still good.
+                Some(Err(error @ BulkError::Broken { .. })) => Some(error),
+                Some(result) => return result,
+                None => None,
+            };
             match self.dial(&endpoint).and_then(Channel::prepared) {
-                Ok(channel) => return self.converse(&channel, token, local, pace, offer),
+                Ok(channel) => {
+                    let result = self.converse(Connection::new(text, channel), token, local, pace, offer);
+                    let is_used = |code: u16| code == ErrorCode::Token as u16;
+                    return match (result, broken) {
+                        (Err(BulkError::GaveUp { code, .. }), Some(broken)) if is_used(code) => Err(broken),
+                        (result, _) => result,
+                    };
+                }
                 Err(error) => reasons.push(format!("{endpoint}: {error}")),
             }
         }
@@ -309,18 +337,20 @@ impl BulkClient {
         }
     }
 
-    /// Transfers over a connection that this side has opened.
+    /// Transfers over a connection that this side has opened, which then waits for a further transfer.
     fn converse(
         &self,
-        channel: &Channel,
+        mut connection: Connection,
         token: Token,
         local: &mut Local<'_>,
         pace: &Pace<'_>,
         offer: &Offer,
     ) -> Result<Outcome, BulkError> {
-        let mut conversation = Conversation::new(channel, pace);
-        let answer = conversation.greet(&local.greeting(token, self.takes_files))?;
-        match local {
+        let connections = self.connections.as_ref().filter(|_| connection.can_wait());
+        let mut conversation = Conversation::new(&connection.channel, pace);
+        conversation.buffer = std::mem::take(&mut connection.buffer);
+        let answer = conversation.greet(&local.greeting(token, self.takes_files, connections.is_some()))?;
+        let outcome = match local {
             Local::Sending(source) => conversation.send(*source, answer.offset, false),
             Local::Receiving(reception) => {
                 let (received, expected) = (answer.offset, reception.octets());
@@ -330,7 +360,12 @@ impl BulkClient {
                 let length = known_length(offer.length).or(known_length(answer.length));
                 conversation.receive(reception, length, self.takes_files)
             }
+        }?;
+        connection.buffer = conversation.buffer;
+        if let Some(connections) = connections {
+            connections.put(connection);
         }
+        Ok(outcome)
     }
 
     /// Transfers over a connection that the other party has opened.
@@ -345,11 +380,11 @@ impl BulkClient {
         let mut conversation = Conversation::new(channel, pace);
         match local {
             Local::Sending(source) => {
-                conversation.answer(greeting.offset, source.length())?;
+                conversation.answer_with_data(greeting.offset, source.length());
                 conversation.send(*source, greeting.offset, false)
             }
             Local::Receiving(reception) => {
-                conversation.answer(reception.octets(), None)?;
+                conversation.answer(reception.octets())?;
                 conversation.receive(reception, known_length(offer.length), false)
             }
         }

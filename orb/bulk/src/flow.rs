@@ -22,6 +22,8 @@ use crate::{
 
 /// The octets of a DATA frame that the kernel sends from a file.
 const FILE_FRAME: u64 = 4 << 20;
+/// The octets of an END frame.
+const END_FRAME: usize = HEADER_OCTETS + END_OCTETS;
 /// The longest wait before the reasons to stop are looked at again.
 const SLICE: Duration = Duration::from_millis(50);
 /// The time for telling a peer the reason of the end.
@@ -109,11 +111,16 @@ pub(crate) struct Conversation<'a> {
     inbox: Vec<u8>,
     /// Whether this side may send a frame now: not inside of one.
     is_between_frames: bool,
+    /// Octets that go with the next ones.
+    outbox: Vec<u8>,
+    /// The buffer of received data, which the next transfer of a connection uses again.
+    pub(crate) buffer: Vec<u8>,
 }
 
 impl<'a> Conversation<'a> {
     pub(crate) fn new(channel: &'a Channel, pace: &'a Pace<'a>) -> Self {
-        Self { channel, pace, progressed: Instant::now(), octets: 0, inbox: Vec::new(), is_between_frames: true }
+        let (inbox, outbox, buffer) = (Vec::new(), Vec::new(), Vec::new());
+        Self { channel, pace, progressed: Instant::now(), octets: 0, inbox, is_between_frames: true, outbox, buffer }
     }
 
     pub(crate) fn receive_greeting(&mut self) -> Result<Greeting, BulkError> {
@@ -134,9 +141,16 @@ impl<'a> Conversation<'a> {
         Err(self.unexpected(header))
     }
 
-    pub(crate) fn answer(&mut self, offset: u64, length: Option<u64>) -> Result<(), BulkError> {
-        let answer = Answer { status: 0, offset, length: length.unwrap_or(UNKNOWN_LENGTH) };
+    /// Answers a greeting of the party that sends.
+    pub(crate) fn answer(&mut self, offset: u64) -> Result<(), BulkError> {
+        let answer = Answer { status: 0, offset, length: UNKNOWN_LENGTH };
         self.send_all(&answer.encode(), "an answer")
+    }
+
+    /// Answers a greeting of the party that receives, together with the first frame.
+    pub(crate) fn answer_with_data(&mut self, offset: u64, length: Option<u64>) {
+        let answer = Answer { status: 0, offset, length: length.unwrap_or(UNKNOWN_LENGTH) };
+        self.outbox.extend(answer.encode());
     }
 
     /// Refuses a greeting, and gives the reason.
@@ -166,6 +180,8 @@ impl<'a> Conversation<'a> {
                 if may_pass && source.is_passable() && self.pass(file, length)? {
                     route = Route::PassedFile;
                 } else {
+                    // The answer, the file and its end leave in whole packets.
+                    self.channel.hold_back(true);
                     self.send_file(file, length)?;
                 }
                 End { length, checksum: source.checksum() }
@@ -173,6 +189,9 @@ impl<'a> Conversation<'a> {
             _ => self.send_read(source, offset, length)?,
         };
         self.send_all(&control_frame(FrameKind::End, &end.encode()), "sending")?;
+        if source.file().is_some() {
+            self.channel.hold_back(false);
+        }
         let header = self.receive_header()?;
         if header.kind() != FrameKind::Done {
             return Err(self.unexpected(header));
@@ -284,7 +303,8 @@ impl<'a> Conversation<'a> {
         self.octets = reception.octets();
         let limit = length.unwrap_or(u64::MAX);
         let mut route = self.channel.route();
-        let mut buffer = vec![0; BUFFER];
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(BUFFER, 0);
         loop {
             let header = self.receive_header()?;
             match header.kind() {
@@ -294,11 +314,14 @@ impl<'a> Conversation<'a> {
                         return Err(WireError::TooLong { limit }.into());
                     }
                     while left > 0 {
-                        let most = left.min(BUFFER);
-                        let count = self.receive_some(&mut buffer[..most], "receiving")?;
-                        reception.take(&buffer[..count], limit)?;
-                        self.advance(count as u64);
-                        left -= count;
+                        // The end of the data may come with its last octets.
+                        let most = (left + END_FRAME).min(BUFFER);
+                        let received = self.receive_some(&mut buffer[..most], "receiving")?;
+                        let (data, next) = buffer[..received].split_at(received.min(left));
+                        drop(self.inbox.splice(..0, next.iter().copied()));
+                        reception.take(data, limit)?;
+                        self.advance(data.len() as u64);
+                        left -= data.len();
                     }
                 }
                 FrameKind::File if takes_files && route == Route::Unix => {
@@ -313,6 +336,7 @@ impl<'a> Conversation<'a> {
                     self.send_all(&control_frame(FrameKind::Done, &done.encode()), "confirming")?;
                     let is_verified = end.checksum.is_some();
                     let (octets, checksum) = (end.length, reception.checksum());
+                    self.buffer = buffer;
                     return Ok(Outcome { octets, checksum, is_verified, route });
                 }
                 _ => return Err(self.unexpected(header)),
@@ -408,7 +432,21 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn send_all(&mut self, mut data: &[u8], action: &'static str) -> Result<(), BulkError> {
+    fn send_all(&mut self, data: &[u8], action: &'static str) -> Result<(), BulkError> {
+        let mut first = std::mem::take(&mut self.outbox);
+        if first.is_empty() {
+            return self.send_octets(data, action);
+        }
+        // Short ones go together; a frame with its data is not copied.
+        if data.len() <= END_FRAME {
+            first.extend_from_slice(data);
+            return self.send_octets(&first, action);
+        }
+        self.send_octets(&first, action)?;
+        self.send_octets(data, action)
+    }
+
+    fn send_octets(&mut self, mut data: &[u8], action: &'static str) -> Result<(), BulkError> {
         let whole = data.len();
         while !data.is_empty() {
             match self.channel.stream().try_send(data) {
@@ -436,12 +474,6 @@ impl<'a> Conversation<'a> {
     }
 
     fn receive_exactly(&mut self, mut buffer: &mut [u8], action: &'static str) -> Result<(), BulkError> {
-        // What was read while sending comes first.
-        let count = buffer.len().min(self.inbox.len());
-        let (early, rest) = buffer.split_at_mut(count);
-        early.copy_from_slice(&self.inbox[..count]);
-        self.inbox.drain(..count);
-        buffer = rest;
         while !buffer.is_empty() {
             let count = self.receive_some(buffer, action)?;
             buffer = &mut buffer[count..];
@@ -450,6 +482,13 @@ impl<'a> Conversation<'a> {
     }
 
     fn receive_some(&mut self, buffer: &mut [u8], action: &'static str) -> Result<usize, BulkError> {
+        // What was read before comes first.
+        if !self.inbox.is_empty() {
+            let count = buffer.len().min(self.inbox.len());
+            buffer[..count].copy_from_slice(&self.inbox[..count]);
+            self.inbox.drain(..count);
+            return Ok(count);
+        }
         loop {
             match self.channel.stream().try_recv(buffer) {
                 Ok(0) => return Err(self.broken(io::ErrorKind::UnexpectedEof.into())),
@@ -511,7 +550,8 @@ impl<'a> Conversation<'a> {
         let limit = FAREWELL.min(self.pace.idle);
         let deadline = Deadline::after(limit);
         let stream = self.channel.stream();
-        if stream.send_n_within(octets, limit).is_err() || stream.close_writer().is_err() {
+        self.outbox.extend_from_slice(octets);
+        if stream.send_n_within(&self.outbox, limit).is_err() || stream.close_writer().is_err() {
             return;
         }
         let mut buffer = vec![0; BUFFER];

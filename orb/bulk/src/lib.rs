@@ -18,6 +18,10 @@
 //! certificate, or the same address, or the same user of this machine. If that party's requests come over TLS, only TLS
 //! endpoints are offered to it, and its octets never go in clear.
 //!
+//! # Further transfers
+//! A [`BulkClient`] keeps a connection after a complete transfer for some seconds, and the next offer with the same
+//! endpoint goes over it, with its own token ([`BulkClient::reuse`], [`BulkLimits::reuse`]).
+//!
 //! # Broken connections
 //! A party whose connection broke asks for another token (`StreamEnd::renew`), and the transfer goes on where the
 //! receiving party has ended. [`wire`] has the format of the bulk connection, for peers in other languages.
@@ -29,6 +33,7 @@ mod endpoint;
 mod error;
 mod flow;
 mod generated;
+mod idle_connections;
 mod limits;
 mod peer;
 mod server;

@@ -20,6 +20,10 @@ pub struct BulkLimits {
     pub connections_per_party: usize,
     /// The time for a TLS handshake and the greeting of a connection (default 10 s).
     pub greeting: Duration,
+    /// The time for which a connection waits for a further transfer after the end of one (default 5 s), if the other party
+    /// asks for that. Zero ends each connection with its transfer. Waiting connections make room as those without a
+    /// greeting do.
+    pub reuse: Duration,
     /// The longest time without progress in a connection (default 30 s).
     pub idle: Duration,
     /// The longest time of one connection (default an hour).
@@ -38,6 +42,7 @@ impl Default for BulkLimits {
             connections: 64,
             connections_per_party: 16,
             greeting: Duration::from_secs(10),
+            reuse: Duration::from_secs(5),
             idle: Duration::from_secs(30),
             total: Duration::from_secs(3600),
             valid_for: Duration::from_secs(60),

@@ -1,11 +1,11 @@
 //! The offering side: endpoints, tokens and the transfers behind them.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     fmt, io,
     path::PathBuf,
     sync::atomic::Ordering,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use spandrel_ipc::{Accept, Shutdown, inet};
@@ -31,6 +31,8 @@ use crate::{
 /// The octets in flight in one direction of a connection through shared memory. The connecting process has its memory.
 #[cfg(target_os = "linux")]
 const MAX_SHARED_QUEUE: usize = 1 << 20;
+/// The searches for expired offers within the time of an offer.
+const SEARCHES: u32 = 16;
 /// The time for the end of a connection that makes room for another.
 const EVICTION: Duration = Duration::from_secs(5);
 
@@ -40,6 +42,8 @@ const EVICTION: Duration = Duration::from_secs(5);
 pub struct BulkStatistics {
     /// Bulk connections that were accepted.
     pub accepted: u64,
+    /// Transfers over a connection that an earlier transfer has left open.
+    pub reused: u64,
     /// Greetings with a token that is unknown, used, expired or bound to another peer.
     pub refused_tokens: u64,
     /// Connections without a whole greeting of this protocol within the time.
@@ -56,6 +60,7 @@ pub struct BulkStatistics {
 #[derive(Debug, Default)]
 struct Counters {
     accepted: AtomicU64,
+    reused: AtomicU64,
     refused_tokens: AtomicU64,
     bad_greetings: AtomicU64,
     refused_connections: AtomicU64,
@@ -247,9 +252,11 @@ struct Connections {
     count: usize,
     /// Those that transfer, by the parties to which they are charged.
     charged: HashMap<ChargedParty, usize>,
-    /// Those whose greeting has not come, by number, the oldest first.
+    /// Those that wait for a greeting, the first or a further one, by number. The longest waiting one is the first.
     ungreeted: VecDeque<(u64, Arc<Channel>)>,
     next: u64,
+    /// Whether the offering side has ended, so that no connection waits for a further greeting.
+    is_closed: bool,
 }
 
 impl fmt::Debug for Inner {
@@ -264,7 +271,49 @@ struct Registry {
     next: u64,
     transfers: HashMap<u64, Entry>,
     tokens: HashMap<Token, u64>,
+    /// The transfers that had not ended at the last look.
+    waiting: BTreeSet<u64>,
+    /// The others, with the times of their ends, the first one at the front.
+    ended: VecDeque<(Instant, u64)>,
+    /// The time of the last search for expired offers.
+    searched: Option<Instant>,
     is_closed: bool,
+}
+
+impl Registry {
+    /// Finds the transfers that have ended since the last look.
+    fn find_ended(&mut self) {
+        let (transfers, mut ended) = (&self.transfers, Vec::new());
+        self.waiting.retain(|number| match transfers.get(number).map(|entry| entry.transfer.ended()) {
+            Some(Some(time)) => {
+                ended.push((time, *number));
+                false
+            }
+            entry => entry.is_some(),
+        });
+        ended.sort_unstable();
+        self.ended.extend(ended);
+    }
+
+    /// Takes out the transfer that ended first, or was asked about the longest time ago since.
+    fn remove_ended(&mut self) -> Option<Entry> {
+        for _ in 0..self.ended.len() {
+            let (time, number) = self.ended.pop_front()?;
+            match self.transfers.get(&number).and_then(|entry| entry.transfer.ended()) {
+                Some(later) if later != time => self.ended.push_back((later, number)),
+                Some(_) => return self.remove(number),
+                None => {}
+            }
+        }
+        let (_, number) = self.ended.pop_front()?;
+        self.remove(number)
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Entry> {
+        let entry = self.transfers.remove(&number)?;
+        self.tokens.remove(&entry.token);
+        Some(entry)
+    }
 }
 
 struct Entry {
@@ -315,12 +364,16 @@ impl BulkServer {
 
     fn offer(&self, flow: Flow, party: &OfferedTo) -> Result<(Offer, OfferedTransfer), BulkError> {
         let inner = &self.inner;
-        inner.remove_expired();
+        inner.remove_expired(inner.limits.valid_for / SEARCHES);
         let binding = PeerBinding::new(party);
         let at = inner.endpoints_for(&binding, flow.passes_file());
         let transfer = Arc::new(Transfer::new(flow, binding, inner.limits));
         let token = new_token()?;
-        let number = inner.enter(&transfer, token)?;
+        let number = inner.enter(&transfer, token).or_else(|_| {
+            // Offers that have expired since the last search make room.
+            inner.remove_expired(Duration::ZERO);
+            inner.enter(&transfer, token)
+        })?;
         let offering: Arc<dyn Offering> = Arc::<Inner>::clone(inner);
         let servant = Servant::new(Arc::clone(&transfer), Arc::downgrade(&offering), number);
         let control: StreamEnd = inner.poa.serve(servant).inspect_err(|_| inner.remove(number))?;
@@ -337,11 +390,12 @@ impl BulkServer {
     /// The offers, and the accepted and refused connections, since the start.
     #[must_use]
     pub fn statistics(&self) -> BulkStatistics {
-        let Counters { accepted, refused_tokens, bad_greetings, refused_connections, refused_parties, offered } =
+        let Counters { accepted, reused, refused_tokens, bad_greetings, refused_connections, refused_parties, offered } =
             &self.inner.counters;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         BulkStatistics {
             accepted: load(accepted),
+            reused: load(reused),
             refused_tokens: load(refused_tokens),
             bad_greetings: load(bad_greetings),
             refused_connections: load(refused_connections),
@@ -382,6 +436,12 @@ impl Drop for BulkServer {
             registry.tokens.clear();
             std::mem::take(&mut registry.transfers)
         };
+        let mut connections = self.inner.connections.lock();
+        connections.is_closed = true;
+        for (_, channel) in connections.ungreeted.drain(..) {
+            _ = channel.stream().shutdown(Shutdown::Both); // the peer may have ended it
+        }
+        drop(connections);
         for entry in transfers.into_values() {
             entry.transfer.cancel(Party::Own, "the offering side has ended");
             self.inner.deactivate(entry.control);
@@ -417,13 +477,7 @@ impl Inner {
         self.counters.accepted.fetch_add(1, Ordering::Relaxed);
         let Ok(channel) = channel.prepared().map(Arc::new) else { return };
         let Some(mut slot) = self.admit() else { return };
-        let number = {
-            let mut connections = self.connections.lock();
-            let number = connections.next;
-            connections.next += 1;
-            connections.ungreeted.push_back((number, Arc::clone(&channel)));
-            number
-        };
+        let number = self.await_greeting(&channel);
         let serve = move || Arc::clone(&slot.server).serve(&channel, number, &mut slot);
         if let Err(error) = thread::Builder::new().name("spandrel-bulk".into()).spawn(serve) {
             self.has_greeted(number);
@@ -450,6 +504,15 @@ impl Inner {
         Some(ConnectionSlot { server: Arc::clone(self), party: None })
     }
 
+    /// Puts a connection among those that wait for a greeting.
+    fn await_greeting(&self, channel: &Arc<Channel>) -> u64 {
+        let mut connections = self.connections.lock();
+        let number = connections.next;
+        connections.next += 1;
+        connections.ungreeted.push_back((number, Arc::clone(channel)));
+        number
+    }
+
     /// Takes a connection from those without a greeting. False if it had to make room for another.
     fn has_greeted(&self, number: u64) -> bool {
         let mut connections = self.connections.lock();
@@ -457,34 +520,72 @@ impl Inner {
         at.and_then(|at| connections.ungreeted.remove(at)).is_some()
     }
 
-    fn serve(&self, channel: &Channel, number: u64, slot: &mut ConnectionSlot) {
-        let no_stop = || None;
-        let deadline = Deadline::after(self.limits.greeting);
-        let pace = Pace { deadline, idle: self.limits.greeting, stop: &no_stop, progress: &|_| {} };
-        let mut conversation = Conversation::new(channel, &pace);
-        let greeting = conversation.receive_greeting();
-        if !self.has_greeted(number) {
+    /// Serves the transfers of a connection, one after the other.
+    fn serve(&self, channel: &Arc<Channel>, number: u64, slot: &mut ConnectionSlot) {
+        if !self.serve_first(channel, number, slot) {
             return;
         }
-        let greeting = match greeting {
-            Ok(greeting) => greeting,
+        loop {
+            slot.discharge();
+            let number = self.await_greeting(channel);
+            if self.connections.lock().is_closed {
+                return;
+            }
+            let greeting = self.receive_greeting(channel, self.limits.reuse);
+            // The other party may end the connection at any time, and say nothing.
+            let (true, Ok(greeting)) = (self.has_greeted(number), greeting) else { return };
+            self.counters.reused.fetch_add(1, Ordering::Relaxed);
+            if !self.transfer(channel, &greeting, slot) {
+                return;
+            }
+        }
+    }
+
+    /// Serves the first transfer. Returns whether another one may follow.
+    fn serve_first(&self, channel: &Channel, number: u64, slot: &mut ConnectionSlot) -> bool {
+        let greeting = self.receive_greeting(channel, self.limits.greeting);
+        if !self.has_greeted(number) {
+            return false;
+        }
+        match greeting {
+            Ok(greeting) => self.transfer(channel, &greeting, slot),
             Err(error) => {
                 self.counters.bad_greetings.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(%error, "a bulk connection brought no greeting");
                 if matches!(error, BulkError::Wire(_)) {
-                    conversation.refuse(ErrorCode::Protocol, &error.to_string());
+                    self.refuse(channel, ErrorCode::Protocol, &error.to_string());
                 }
-                return;
-            }
-        };
-        match self.redeem(&greeting, channel, slot) {
-            Ok(transfer) => transfer.serve(channel, greeting.offset, greeting.takes_files),
-            Err(ErrorCode::Busy) => conversation.refuse(ErrorCode::Busy, &self.too_many_of_party()),
-            Err(code) => {
-                self.counters.refused_tokens.fetch_add(1, Ordering::Relaxed);
-                conversation.refuse(code, "the token is unknown, used, expired, or of another peer");
+                false
             }
         }
+    }
+
+    fn receive_greeting(&self, channel: &Channel, within: Duration) -> Result<Greeting, BulkError> {
+        let no_stop = || None;
+        let pace = Pace { deadline: Deadline::after(within), idle: within, stop: &no_stop, progress: &|_| {} };
+        Conversation::new(channel, &pace).receive_greeting()
+    }
+
+    fn refuse(&self, channel: &Channel, code: ErrorCode, text: &str) {
+        let (no_stop, within) = (|| None, self.limits.greeting);
+        let pace = Pace { deadline: Deadline::after(within), idle: within, stop: &no_stop, progress: &|_| {} };
+        Conversation::new(channel, &pace).refuse(code, text);
+    }
+
+    /// Serves the transfer of a greeting. Returns whether another one may follow.
+    fn transfer(&self, channel: &Channel, greeting: &Greeting, slot: &mut ConnectionSlot) -> bool {
+        match self.redeem(greeting, channel, slot) {
+            Ok(transfer) => {
+                let is_complete = transfer.serve(channel, greeting.offset, greeting.takes_files);
+                return is_complete && greeting.reuses && !self.limits.reuse.is_zero();
+            }
+            Err(ErrorCode::Busy) => self.refuse(channel, ErrorCode::Busy, &self.too_many_of_party()),
+            Err(code) => {
+                self.counters.refused_tokens.fetch_add(1, Ordering::Relaxed);
+                self.refuse(channel, code, "the token is unknown, used, expired, or of another peer");
+            }
+        }
+        false
     }
 
     /// The transfer of a token, which is used by that. A peer to which it does not belong leaves it as it is, and so does
@@ -495,11 +596,15 @@ impl Inner {
         channel: &Channel,
         slot: &mut ConnectionSlot,
     ) -> Result<Arc<Transfer>, ErrorCode> {
-        self.remove_expired();
         let peer = channel.peer().map_err(|_| ErrorCode::Token)?;
         let mut registry = self.registry.lock();
         let number = *registry.tokens.get(&greeting.token).ok_or(ErrorCode::Token)?;
         let transfer = &registry.transfers.get(&number).ok_or(ErrorCode::Token)?.transfer;
+        if transfer.has_expired() {
+            drop(registry);
+            self.remove(number);
+            return Err(ErrorCode::Token);
+        }
         if !transfer.binding.admits(&peer) || transfer.peer_role() != greeting.role {
             return Err(ErrorCode::Token);
         }
@@ -518,26 +623,22 @@ impl Inner {
 
     fn enter(&self, transfer: &Arc<Transfer>, token: Token) -> Result<u64, BulkError> {
         let mut registry = self.registry.lock();
+        registry.find_ended();
         // A party that takes no offer up keeps others from none.
-        let is_of_party =
-            |entry: &&Entry| entry.transfer.binding.is_party_of(&transfer.binding) && entry.transfer.ended().is_none();
-        if registry.transfers.values().filter(is_of_party).count() >= self.limits.offers_per_party {
+        let offers = registry.waiting.iter().filter_map(|number| registry.transfers.get(number));
+        let of_party = offers.filter(|entry| entry.transfer.binding.is_party_of(&transfer.binding));
+        if of_party.count() >= self.limits.offers_per_party {
             return Err(BulkError::TooMany(self.limits.offers_per_party));
         }
         // The transfer that ended first makes room, under the lock under which the new one takes it.
         let mut forgotten = None;
         if registry.transfers.len() >= self.limits.offers {
-            let ended =
-                registry.transfers.iter().filter_map(|(number, entry)| Some((entry.transfer.ended()?, *number)));
-            let Some((_, oldest)) = ended.min() else { return Err(BulkError::TooMany(self.limits.offers)) };
-            forgotten = registry.transfers.remove(&oldest);
-            if let Some(entry) = &forgotten {
-                registry.tokens.remove(&entry.token);
-            }
+            forgotten = Some(registry.remove_ended().ok_or(BulkError::TooMany(self.limits.offers))?);
         }
         let number = registry.next;
         registry.next += 1;
         registry.tokens.insert(token, number);
+        registry.waiting.insert(number);
         registry.transfers.insert(number, Entry { transfer: Arc::clone(transfer), token, control: None });
         drop(registry);
         if let Some(entry) = forgotten {
@@ -563,25 +664,24 @@ impl Inner {
     }
 
     /// Ends the offers whose time is over. Ended transfers are kept for that time, so that a party that resumes them is
-    /// told how they ended.
-    fn remove_expired(&self) {
+    /// told how they ended. Searches are this time apart at least.
+    fn remove_expired(&self, interval: Duration) {
         let expired: Vec<u64> = {
-            let registry = self.registry.lock();
-            let expired = registry.transfers.iter().filter(|(_, entry)| entry.transfer.has_expired());
+            let mut registry = self.registry.lock();
+            if registry.searched.is_some_and(|time| time.elapsed() < interval) {
+                return;
+            }
+            registry.searched = Some(Instant::now());
+            let Registry { transfers, ended, .. } = &mut *registry;
+            ended.retain(|(_, number)| transfers.contains_key(number));
+            let expired = transfers.iter().filter(|(_, entry)| entry.transfer.has_expired());
             expired.map(|(number, _)| *number).collect()
         };
         expired.into_iter().for_each(|number| self.remove(number));
     }
 
     fn remove(&self, number: u64) {
-        let entry = {
-            let mut registry = self.registry.lock();
-            let entry = registry.transfers.remove(&number);
-            if let Some(entry) = &entry {
-                registry.tokens.remove(&entry.token);
-            }
-            entry
-        };
+        let entry = self.registry.lock().remove(number);
         if let Some(entry) = entry {
             entry.transfer.cancel(Party::Own, "the offer has expired");
             self.deactivate(entry.control);
@@ -653,22 +753,24 @@ impl ConnectionSlot {
         self.party = Some(party);
         true
     }
+
+    /// Charges it to no party any more.
+    fn discharge(&mut self) {
+        let Some(party) = self.party.take() else { return };
+        let mut connections = self.server.connections.lock();
+        let left = connections.charged.get(&party).map_or(0, |count| count - 1);
+        if left == 0 {
+            connections.charged.remove(&party);
+        } else {
+            connections.charged.insert(party, left);
+        }
+    }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        {
-            let mut connections = self.server.connections.lock();
-            connections.count -= 1;
-            if let Some(party) = &self.party {
-                let left = connections.charged.get(party).map_or(0, |count| count - 1);
-                if left == 0 {
-                    connections.charged.remove(party);
-                } else {
-                    connections.charged.insert(party.clone(), left);
-                }
-            }
-        }
+        self.discharge();
+        self.server.connections.lock().count -= 1;
         self.server.freed.notify_all();
     }
 }

@@ -188,26 +188,25 @@ impl Transfer {
         }
     }
 
-    /// Transfers the octets over a connection that the other party has opened, from its greeting on.
-    pub(crate) fn serve(&self, channel: &Channel, offset: u64, takes_files: bool) {
+    /// Transfers the octets over a connection that the other party has opened, from its greeting on. Returns whether
+    /// all have come, so that the connection can have another transfer.
+    pub(crate) fn serve(&self, channel: &Channel, offset: u64, takes_files: bool) -> bool {
         self.run(channel, |conversation, flow| match flow {
             Flow::Sending(source, _) => {
                 if source.length().is_some_and(|length| offset > length) {
                     conversation.refuse(ErrorCode::Offset, "the offset is beyond the end");
                     return None;
                 }
-                if let Err(error) = conversation.answer(offset, source.length()) {
-                    return Some(Err(error));
-                }
+                conversation.answer_with_data(offset, source.length());
                 Some(conversation.send(&**source, offset, takes_files))
             }
             Flow::Receiving(reception) => {
-                if let Err(error) = conversation.answer(reception.octets(), None) {
+                if let Err(error) = conversation.answer(reception.octets()) {
                     return Some(Err(error));
                 }
                 Some(conversation.receive(reception, None, false))
             }
-        });
+        })
     }
 
     /// Transfers the octets over a connection that this side has opened, with this token of the other party.
@@ -218,7 +217,8 @@ impl Transfer {
                 Flow::Sending(..) => (Role::Sends, 0),
                 Flow::Receiving(reception) => (Role::Receives, reception.octets()),
             };
-            let answer = match conversation.greet(&Greeting { role, takes_files: false, token, offset }) {
+            let answer = match conversation.greet(&Greeting { role, takes_files: false, reuses: false, token, offset })
+            {
                 Ok(answer) => answer,
                 Err(error) => return Some(Err(error)),
             };
@@ -236,12 +236,13 @@ impl Transfer {
         &self,
         channel: &Channel,
         body: impl FnOnce(&mut Conversation<'_>, &mut Flow) -> Option<Result<Outcome, BulkError>>,
-    ) {
+    ) -> bool {
         let (mut flow, connection) = match self.take() {
             Ok(taken) => taken,
             Err(failed) => {
                 let pace = Pace { stop: &|| None, progress: &|_| {}, ..self.pace() };
-                return Conversation::new(channel, &pace).refuse(ErrorCode::Busy, &failed.reason);
+                Conversation::new(channel, &pace).refuse(ErrorCode::Busy, &failed.reason);
+                return false;
             }
         };
         let progress = |octets| self.octets.store(octets, Ordering::Relaxed);
@@ -252,6 +253,7 @@ impl Transfer {
             Some(Ok(outcome)) => {
                 self.end(Ok(outcome));
                 drop(flow);
+                return true;
             }
             // Only a broken connection can be resumed; one that was cut makes way for another.
             Some(Err(error)) if !error.is_resumable() && self.stop(connection).is_none() => {
@@ -261,6 +263,7 @@ impl Transfer {
             }
             _ => self.give_back(flow),
         }
+        false
     }
 
     fn pace(&self) -> Pace<'static> {

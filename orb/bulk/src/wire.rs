@@ -7,7 +7,7 @@
 //! | 8 | magic: `53 50 42 55 4c 4b 0d 0a` (`SPBULK` and a line end) |
 //! | 1 | version: 1 |
 //! | 1 | role of the sender of this greeting: 1 receives the data, 2 sends it |
-//! | 2 | flags: bit 0 if it takes an open file in place of the octets (UNIX-domain sockets); other bits are zero |
+//! | 2 | flags: bit 0 if it takes an open file in place of the octets (UNIX-domain sockets), bit 1 if it uses the connection again for a further transfer; other bits are zero |
 //! | 32 | token |
 //! | 8 | offset: the octets that it has already, if it receives; else zero |
 //!
@@ -37,7 +37,13 @@
 //! The checksum is CRC-32 (IEEE 802.3, as in gzip) of all the data from its first octet on, also after a connection
 //! that resumed. DATA is bounded by the length of the answer; a party that sends more breaks the protocol.
 //!
+//! After DONE the connection ends, unless the greeting has bit 1 of the flags. Then the same party may send another greeting
+//! with the token of another offer, within the time for which the other party waits ([`BulkLimits::reuse`]). A greeting
+//! that is not answered, because the connection has ended meanwhile, is sent again over a new one.
+//!
 //! This module has neither sockets nor clocks.
+//!
+//! [`BulkLimits::reuse`]: crate::BulkLimits::reuse
 
 use std::fmt;
 
@@ -66,6 +72,8 @@ pub const UNKNOWN_LENGTH: u64 = u64::MAX;
 
 /// The flag of a party that takes an open file in place of the octets.
 const TAKES_FILES: u16 = 1;
+/// The flag of a party that uses the connection again for a further transfer.
+const REUSES: u16 = 2;
 
 /// The secret that opens one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -146,6 +154,8 @@ pub struct Greeting {
     pub role: Role,
     /// Whether that party takes an open file in place of the octets.
     pub takes_files: bool,
+    /// Whether that party uses the connection again for a further transfer.
+    pub reuses: bool,
     /// The secret by which the other party finds the offer.
     pub token: Token,
     /// The octets that the greeting party has from earlier connections of the transfer.
@@ -160,7 +170,9 @@ impl Greeting {
         octets[..8].copy_from_slice(&MAGIC);
         octets[8] = VERSION;
         octets[9] = if self.role == Role::Receives { 1 } else { 2 };
-        octets[10..12].copy_from_slice(&(if self.takes_files { TAKES_FILES } else { 0 }).to_be_bytes());
+        let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+        let flags = flag(self.takes_files, TAKES_FILES) | flag(self.reuses, REUSES);
+        octets[10..12].copy_from_slice(&flags.to_be_bytes());
         octets[12..44].copy_from_slice(&self.token.0);
         octets[44..].copy_from_slice(&self.offset.to_be_bytes());
         octets
@@ -178,11 +190,12 @@ impl Greeting {
             other => return Err(WireError::Role(other)),
         };
         let flags = u16::from_be_bytes(part(&octets[10..12]));
-        if flags & !TAKES_FILES != 0 {
+        if flags & !(TAKES_FILES | REUSES) != 0 {
             return Err(WireError::Reserved);
         }
         let offset = u64::from_be_bytes(part(&octets[44..]));
-        Ok(Self { role, takes_files: flags != 0, token: Token(part(&octets[12..44])), offset })
+        let (takes_files, reuses) = (flags & TAKES_FILES != 0, flags & REUSES != 0);
+        Ok(Self { role, takes_files, reuses, token: Token(part(&octets[12..44])), offset })
     }
 }
 
@@ -439,9 +452,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn greetings_are_decoded_as_they_were(sends: bool, takes_files: bool, token: [u8; 32], offset: u64) {
+        fn greetings_are_decoded_as_they_were(
+            sends: bool,
+            takes_files: bool,
+            reuses: bool,
+            token: [u8; 32],
+            offset: u64,
+        ) {
             let role = if sends { Role::Sends } else { Role::Receives };
-            let greeting = Greeting { role, takes_files, token: Token(token), offset };
+            let greeting = Greeting { role, takes_files, reuses, token: Token(token), offset };
             prop_assert_eq!(Greeting::decode(&greeting.encode()), Ok(greeting));
         }
 
@@ -503,7 +522,8 @@ mod tests {
 
     #[test]
     fn each_deviation_has_its_error() {
-        let greeting = Greeting { role: Role::Receives, takes_files: false, token: Token([7; 32]), offset: 9 }.encode();
+        let (role, token) = (Role::Receives, Token([7; 32]));
+        let greeting = Greeting { role, takes_files: false, reuses: false, token, offset: 9 }.encode();
         let with = |index: usize, octet: u8| {
             let mut changed = greeting;
             changed[index] = octet;
@@ -513,6 +533,7 @@ mod tests {
         assert_eq!(with(8, 2), WireError::Version(2));
         assert_eq!(with(9, 3), WireError::Role(3));
         assert_eq!(with(10, 1), WireError::Reserved);
+        assert_eq!(with(11, 4), WireError::Reserved);
         let header = |octets| FrameHeader::decode(&octets).unwrap_err();
         assert_eq!(header([9, 0, 0, 0, 0, 0, 0, 1]), WireError::Kind(9));
         assert_eq!(header([1, 1, 0, 0, 0, 0, 0, 1]), WireError::Reserved);
@@ -528,8 +549,9 @@ mod tests {
 
     #[test]
     fn the_format_is_the_documented_one() {
-        let greeting = Greeting { role: Role::Sends, takes_files: true, token: Token([0xab; 32]), offset: 0x0102 };
-        let mut expected = b"SPBULK\r\n\x01\x02\x00\x01".to_vec();
+        let token = Token([0xab; 32]);
+        let greeting = Greeting { role: Role::Sends, takes_files: true, reuses: true, token, offset: 0x0102 };
+        let mut expected = b"SPBULK\r\n\x01\x02\x00\x03".to_vec();
         expected.extend([0xab; 32]);
         expected.extend([0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(greeting.encode()[..], expected);

@@ -36,7 +36,7 @@ fn connected(offer: &Offer, octets: &[u8]) -> TcpStream {
 }
 
 fn greeting(offer: &Offer, role: Role, offset: u64) -> Vec<u8> {
-    Greeting { role, takes_files: false, token: Token(offer.secret), offset }.encode().to_vec()
+    Greeting { role, takes_files: false, reuses: false, token: Token(offer.secret), offset }.encode().to_vec()
 }
 
 /// The answer, and the octets behind it up to the end.

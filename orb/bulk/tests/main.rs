@@ -2,6 +2,7 @@
 
 mod hostile;
 mod parties;
+mod reuse;
 mod routes;
 mod tls;
 mod transfers;

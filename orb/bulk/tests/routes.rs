@@ -245,7 +245,7 @@ fn octets_flow_through_shared_memory() {
     let stream = spandrel_ipc::shm::Connector::connect(&spandrel_ipc::shm::Addr::path(&memory).unwrap()).unwrap();
     let token = spandrel_bulk::wire::Token(offer.secret);
     let role = spandrel_bulk::wire::Role::Receives;
-    let greeting = spandrel_bulk::wire::Greeting { role, takes_files: false, token, offset: 0 };
+    let greeting = spandrel_bulk::wire::Greeting { role, takes_files: false, reuses: false, token, offset: 0 };
     stream.send_n(&greeting.encode()).unwrap();
     stream.recv_n(&mut [0; 1000]).unwrap();
     drop(stream);
@@ -269,7 +269,7 @@ fn a_party_that_stops_in_shared_memory_is_not_waited_for() {
     let stream = spandrel_ipc::shm::Connector::connect(&spandrel_ipc::shm::Addr::path(&memory).unwrap()).unwrap();
     let token = spandrel_bulk::wire::Token(offer.secret);
     let role = spandrel_bulk::wire::Role::Receives;
-    let greeting = spandrel_bulk::wire::Greeting { role, takes_files: false, token, offset: 0 };
+    let greeting = spandrel_bulk::wire::Greeting { role, takes_files: false, reuses: false, token, offset: 0 };
     stream.send_n(&greeting.encode()).unwrap();
     let error = transfer.wait(TEST_TIMEOUT).unwrap().unwrap_err();
     assert!(matches!(*error, BulkError::TimedOut { action: "sending", .. }), "{error:?}");

@@ -36,7 +36,8 @@ fn many_viewers_see_one_image_at_the_same_time() {
 fn silent_viewer(offer: &Offer) -> TcpStream {
     let address = offer.at.iter().find_map(|endpoint| endpoint.strip_prefix("tcp://")).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
-    let greeting = Greeting { role: Role::Receives, takes_files: false, token: Token(offer.secret), offset: 0 };
+    let greeting =
+        Greeting { role: Role::Receives, takes_files: false, reuses: false, token: Token(offer.secret), offset: 0 };
     stream.write_all(&greeting.encode()).unwrap();
     stream
 }
