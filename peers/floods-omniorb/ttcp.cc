@@ -1,12 +1,13 @@
-// Floods through omniORB's stubs and skeletons: the second ORB of papers 000 and 001. The reference of the receiver's object
-// stands for its port.
+// Floods through the stubs and skeletons of omniORB, or of TAO (`peers/tao`): the second ORB of papers 000 and 001. The reference of the
+// receiver's object stands for its port.
 #include "../flood.h"
 
 #include <atomic>
 #include <iostream>
-#include <string>
 
 #include "ttcp.hh"
+
+#include <flood_orb.hh>
 
 namespace {
 
@@ -42,31 +43,31 @@ struct Receiver : POA_ttcp_twoway {
 
 void receive(CORBA::ORB_ptr orb) {
     CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
-    PortableServer::POA_var root = PortableServer::POA::_narrow(object);
+    PortableServer::POA_var root = PortableServer::POA::_narrow(object.in());
     PortableServer::POAManager_var(root->the_POAManager())->activate();
-    PortableServer::Servant_var<Receiver> servant = new Receiver(orb);
-    PortableServer::ObjectId_var id = root->activate_object(servant);
+    PortableServer::Servant_var<Receiver> servant(new Receiver(orb));
+    PortableServer::ObjectId_var id = root->activate_object(servant.in());
     object = servant->_this();
-    std::cout << CORBA::String_var(orb->object_to_string(object)).in() << std::endl;
+    std::cout << CORBA::String_var(orb->object_to_string(object.in())).in() << std::endl;
     orb->run();
     std::cout << servant->octets.load() << std::endl;
 }
 
 // The sequence borrows the elements.
-template <class Sequence, class Element, void (_objref_ttcp_sequence::*send)(const Sequence &),
-          void (_objref_ttcp_twoway::*call)(const Sequence &)>
-void send_sequence(unsigned long count) {
+template <class Sequence, class Element, class Send, class Call> void send_sequence(unsigned long count, Send send, Call call) {
     Sequence sequence(the_flood.elements, the_flood.elements, static_cast<Element *>(elements), false);
     for (unsigned long buffer = 0; buffer < count; ++buffer) {
         if (the_flood.is_two_way)
-            (target->*call)(sequence);
+            call(sequence);
         else
-            (target->*send)(sequence);
+            send(sequence);
     }
 }
 
 #define SEND(name, element)                                                                                            \
-    send_sequence<ttcp_sequence::name, element, &_objref_ttcp_sequence::send##name, &_objref_ttcp_twoway::call##name>(count)
+    send_sequence<ttcp_sequence::name, element>(                                                                       \
+        count, [](const ttcp_sequence::name &sequence) { target->send##name(sequence); },                              \
+        [](const ttcp_sequence::name &sequence) { target->call##name(sequence); })
 
 void send_buffers(unsigned long count) {
     switch (the_flood.type) {
@@ -82,24 +83,12 @@ void send_buffers(unsigned long count) {
 
 void transmit(CORBA::ORB_ptr orb, const char *reference) {
     CORBA::Object_var object = orb->string_to_object(reference);
-    target = ttcp_twoway::_narrow(object);
+    target = ttcp_twoway::_narrow(object.in());
     elements = make_data(&the_flood);
     target->start_timer();
     target->received();
     run_floods(send_buffers);
     target->stop_timer();
-}
-
-CORBA::ORB_ptr make_orb(const char *host) {
-    const std::string queue = the_flood.queue > 0 ? std::to_string(the_flood.queue) : "-1";
-    const std::string longest = std::to_string(the_flood.octets + (2 << 20)), endpoint = "giop:tcp:" + std::string(host) + ":";
-    // The queue of the sender, since there is no option for that of the receiver; and messages as long as the buffers.
-    const char *options[][2] = {{"endPoint", endpoint.c_str()},
-                                {"socketSendBuffer", queue.c_str()},
-                                {"giopMaxMsgSize", longest.c_str()},
-                                {nullptr, nullptr}};
-    int count = 0;
-    return CORBA::ORB_init(count, nullptr, "omniORB4", options);
 }
 
 } // namespace
@@ -108,13 +97,13 @@ int main(int count, char **arguments) {
     try {
         if (count == 7 && strcmp(arguments[1], "receive") == 0) {
             the_flood = read_flood(arguments + 3);
-            CORBA::ORB_var orb = make_orb(arguments[2]);
-            receive(orb);
+            CORBA::ORB_var orb = make_orb(arguments[2], the_flood);
+            receive(orb.in());
             orb->destroy();
         } else if (count == 8 && strcmp(arguments[1], "transmit") == 0) {
             the_flood = read_flood(arguments + 4);
-            CORBA::ORB_var orb = make_orb(arguments[2]);
-            transmit(orb, arguments[3]);
+            CORBA::ORB_var orb = make_orb(arguments[2], the_flood);
+            transmit(orb.in(), arguments[3]);
             orb->destroy();
         } else {
             std::cerr << "usage: see peers/flood.h" << std::endl;
@@ -122,7 +111,7 @@ int main(int count, char **arguments) {
         }
         return 0;
     } catch (const CORBA::Exception &e) {
-        std::cerr << "omniorb-ttcp: " << e._name() << std::endl;
+        std::cerr << arguments[0] << ": " << e._name() << std::endl;
         return 1;
     }
 }

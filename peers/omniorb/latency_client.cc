@@ -1,4 +1,4 @@
-// omniORB's side of the latency experiment:
+// The client of the latency experiment, of omniORB and of TAO (`peers/tao`):
 //
 //     latency-client REFERENCE [--operation ping|oneway|structs|octets] [--elements 1024] [--calls 20000]
 //                    [--warm-up 2000] [--cpu N] [-ORB...]
@@ -13,6 +13,8 @@
 #include "latency.hh"
 #include "pin.hh"
 #include "times.hh"
+
+#include <orb.hh>
 
 namespace {
 
@@ -30,7 +32,7 @@ StructSeq make_structs(CORBA::ULong n) {
 }
 
 void report(const std::string &operation, long elements, std::vector<std::int64_t> times) {
-    std::cout << "{\"peer\":\"omniORB " << omniORB::versionString() << "\",\"operation\":\"" << operation
+    std::cout << "{\"peer\":\"" << orb_name() << "\",\"operation\":\"" << operation
               << "\",\"elements\":" << elements << "," << summary(std::move(times)) << "}" << std::endl;
 }
 
@@ -50,12 +52,11 @@ int main(int argc, char **argv) {
         long elements = take_number(argc, argv, "--elements", 1024);
         long calls = take_number(argc, argv, "--calls", 20000);
         long warm_up = take_number(argc, argv, "--warm-up", 2000);
-        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
+        CORBA::ORB_var orb = make_orb(argc, argv, Side::client);
         if (argc != 2 || calls < 1) return usage();
-        omniORB::setClientCallTimeout(30000);
         CORBA::Object_var object = orb->string_to_object(argv[1]);
-        Latency_var target = Latency::_narrow(object);
-        if (CORBA::is_nil(target)) {
+        Latency_var target = Latency::_narrow(object.in());
+        if (CORBA::is_nil(target.in())) {
             std::cerr << "latency-client: the reference is not a Latency" << std::endl;
             return 1;
         }

@@ -1,4 +1,4 @@
-// omniORB's server of the experiments with one object: `latency-server [--cpu N] [--work MICROSECONDS]
+// The server of the experiments with one object, of omniORB and of TAO (`peers/tao`): `latency-server [--cpu N] [--work MICROSECONDS]
 // [--octets-work MICROSECONDS] [--next REFERENCE] [-ORB...]` prints its reference on one line, answers each line of its input with the number of
 // `ping`s so far, and serves until its standard input ends. Each `ping`, and each `sendOctetSeq`, computes for that
 // processor time; with a next object, it calls that one instead.
@@ -12,6 +12,8 @@
 
 #include "latency.hh"
 #include "pin.hh"
+
+#include <orb.hh>
 
 namespace {
 
@@ -31,7 +33,7 @@ struct LatencyImpl : POA_Latency {
             }
     }
     void ping() override {
-        if (CORBA::is_nil(next))
+        if (CORBA::is_nil(next.in()))
             compute(work_nanos);
         else
             next->ping();
@@ -40,7 +42,7 @@ struct LatencyImpl : POA_Latency {
     void ping_1way() override {}
     void sendStructSeq(const StructSeq &) override {}
     void sendOctetSeq(const OctetSeq &s) override {
-        if (CORBA::is_nil(next))
+        if (CORBA::is_nil(next.in()))
             compute(octets_work_nanos);
         else
             next->sendOctetSeq(s);
@@ -60,7 +62,7 @@ int main(int argc, char **argv) {
         pin(take_number(argc, argv, "--cpu", -1)); // before any thread is started: threads inherit the affinity
         long work = take_number(argc, argv, "--work", 0), octets_work = take_number(argc, argv, "--octets-work", 0);
         std::string next = take_text(argc, argv, "--next", "");
-        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
+        CORBA::ORB_var orb = make_orb(argc, argv, Side::server);
         if (argc != 1) {
             std::cerr << "usage: latency-server [--cpu N] [--work MICROSECONDS] [--octets-work MICROSECONDS] [--next REFERENCE]"
                          " [-ORB...]"
@@ -68,15 +70,17 @@ int main(int argc, char **argv) {
             return 2;
         }
         CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
-        PortableServer::POA_var root = PortableServer::POA::_narrow(object);
+        PortableServer::POA_var root = PortableServer::POA::_narrow(object.in());
         PortableServer::POAManager_var(root->the_POAManager())->activate();
         Latency_var next_object = Latency::_nil();
-        if (!next.empty()) next_object = Latency::_narrow(CORBA::Object_var(orb->string_to_object(next.c_str())));
-        PortableServer::Servant_var<LatencyImpl> servant = new LatencyImpl(work, octets_work, next_object.in());
-        PortableServer::ObjectId_var id = root->activate_object(servant);
+        if (!next.empty()) next_object = Latency::_narrow(CORBA::Object_var(orb->string_to_object(next.c_str())).in());
+        PortableServer::Servant_var<LatencyImpl> servant(new LatencyImpl(work, octets_work, next_object.in()));
+        PortableServer::ObjectId_var id = root->activate_object(servant.in());
         object = servant->_this();
-        std::cout << CORBA::String_var(orb->object_to_string(object)).in() << std::endl;
-        for (std::string line; std::getline(std::cin, line);) std::cout << servant->calls.load() << std::endl;
+        serve(orb.in(), [&] {
+            std::cout << CORBA::String_var(orb->object_to_string(object.in())).in() << std::endl;
+            for (std::string line; std::getline(std::cin, line);) std::cout << servant->calls.load() << std::endl;
+        });
         orb->destroy();
         return 0;
     } catch (const CORBA::Exception &e) {

@@ -1,6 +1,7 @@
-// omniORB's client of the scalability experiment: `servants-client REFERENCE [--cpu N] [-ORB...]` gets references to all servants, prints
-// `ready N`, and then, for each line `ALGORITHM CALL CASE STYLE WARM-UP CALLS BEGIN` of its standard input, makes these calls and prints one JSON
-// object with their times in nanoseconds, and with the number of servants that the timed calls have reached, as counted by the server.
+// The client of the scalability experiment, of omniORB and of TAO (`peers/tao`): `servants-client REFERENCE [--cpu N] [-ORB...]` gets
+// references to all servants, prints `ready N`, and then, for each line `ALGORITHM CALL CASE STYLE WARM-UP CALLS BEGIN` of its standard
+// input, makes these calls and prints one JSON object with their times in nanoseconds, and with the number of servants that the timed
+// calls have reached, as counted by the server.
 
 #include <cstdint>
 #include <iostream>
@@ -12,6 +13,8 @@
 #include "latency.hh"
 #include "pin.hh"
 #include "times.hh"
+
+#include <orb.hh>
 
 namespace {
 
@@ -99,14 +102,14 @@ struct Client {
                 if (dynamic->env()->exception()) throw std::runtime_error("a dynamic invocation failed");
             });
         } else if (style == "dii-reused") {
-            // CORBA does not allow reuse, and omniORB rejects it: a request is invoked once (11.2.2).
-            return "{\"absent\":\"omniORB invokes a request once only\"}";
+            // CORBA does not allow reuse (11.2.2); omniORB rejects it.
+            return "{\"absent\":\"a request is invoked once only\"}";
         } else if (kind == "void") {
-            return timed([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->ping_1way() : to->ping(); });
+            return timed([&] { Latency_ptr to = objects[targets.next()].in(); one_way ? to->ping_1way() : to->ping(); });
         } else if (kind == "octets") {
-            return timed([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->sendOctetSeq_1way(octets) : to->sendOctetSeq(octets); });
+            return timed([&] { Latency_ptr to = objects[targets.next()].in(); one_way ? to->sendOctetSeq_1way(octets) : to->sendOctetSeq(octets); });
         } else {
-            return timed([&] { Latency_ptr to = objects[targets.next()]; one_way ? to->sendStructSeq_1way(structs) : to->sendStructSeq(structs); });
+            return timed([&] { Latency_ptr to = objects[targets.next()].in(); one_way ? to->sendStructSeq_1way(structs) : to->sendStructSeq(structs); });
         }
     }
 
@@ -123,19 +126,18 @@ struct Client {
 int main(int argc, char **argv) {
     try {
         pin(take_number(argc, argv, "--cpu", -1));
-        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
+        CORBA::ORB_var orb = make_orb(argc, argv, Side::client);
         if (argc != 2) {
             std::cerr << "usage: servants-client REFERENCE [--cpu N] [-ORB...]" << std::endl;
             return 2;
         }
-        omniORB::setClientCallTimeout(30000);
         CORBA::Object_var object = orb->string_to_object(argv[1]);
-        Servants_var directory = Servants::_narrow(object);
-        if (CORBA::is_nil(directory)) {
+        Servants_var directory = Servants::_narrow(object.in());
+        if (CORBA::is_nil(directory.in())) {
             std::cerr << "servants-client: the reference is not a Servants" << std::endl;
             return 1;
         }
-        Client client(orb, directory);
+        Client client(orb.in(), directory.in());
         std::cout << "ready " << client.objects.size() << std::endl;
         std::string line;
         while (std::getline(std::cin, line)) std::cout << client.carry_out(line) << std::endl;

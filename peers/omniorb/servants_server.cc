@@ -1,5 +1,6 @@
-// omniORB's server of the scalability experiment: `servants-server [--cpu N] [--servants N] [--dynamic 1] [-ORB...]` prints the reference of
-// the directory of its servants on one line, and serves until its standard input ends. With `--dynamic` they have a dynamic skeleton.
+// The server of the scalability experiment, of omniORB and of TAO (`peers/tao`): `servants-server [--cpu N] [--servants N] [--dynamic 1]
+// [-ORB...]` prints the reference of the directory of its servants on one line, and serves until its standard input ends. With
+// `--dynamic` they have a dynamic skeleton.
 
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 
 #include "latency.hh"
 #include "pin.hh"
+
+#include <orb.hh>
 
 namespace {
 
@@ -34,7 +37,7 @@ struct LatencyImpl : POA_Latency, CalledFlag {
 };
 
 // Reads the arguments of each operation, and returns nothing.
-struct DynamicImpl : PortableServer::DynamicImplementation, CalledFlag {
+struct DynamicImpl : DynamicServant, CalledFlag {
     explicit DynamicImpl(CORBA::ORB_ptr orb) : orb_(CORBA::ORB::_duplicate(orb)) {}
 
     void invoke(CORBA::ServerRequest_ptr request) override {
@@ -44,15 +47,13 @@ struct DynamicImpl : PortableServer::DynamicImplementation, CalledFlag {
         std::string operation = request->operation();
         if (operation == "sendStructSeq" || operation == "sendStructSeq_1way") {
             CORBA::NamedValue_ptr argument = arguments->add(CORBA::ARG_IN);
-            argument->value()->replace(_tc_StructSeq, nullptr);
+            set_type(*argument->value(), _tc_StructSeq);
         } else if (operation == "sendOctetSeq" || operation == "sendOctetSeq_1way") {
             CORBA::NamedValue_ptr argument = arguments->add(CORBA::ARG_IN);
-            argument->value()->replace(_tc_OctetSeq, nullptr);
+            set_type(*argument->value(), _tc_OctetSeq);
         }
         request->arguments(arguments);
-        CORBA::Any result;
-        result.replace(CORBA::_tc_void, nullptr);
-        request->set_result(result);
+        finish(request);
     }
 
     char *_primary_interface(const PortableServer::ObjectId &, PortableServer::POA_ptr) override {
@@ -69,7 +70,7 @@ struct Directory : POA_Servants {
         CORBA::ULong end = std::min<CORBA::ULong>(count(), first + std::min<CORBA::ULong>(how_many, 1000));
         LatencySeq *some = new LatencySeq;
         some->length(end > first ? end - first : 0);
-        for (CORBA::ULong i = first; i < end; ++i) (*some)[i - first] = Latency::_duplicate(objects[i]);
+        for (CORBA::ULong i = first; i < end; ++i) (*some)[i - first] = Latency::_duplicate(objects[i].in());
         return some;
     }
 
@@ -88,19 +89,19 @@ int main(int argc, char **argv) {
         pin(take_number(argc, argv, "--cpu", -1)); // before any thread is started: threads inherit the affinity
         long servants = take_number(argc, argv, "--servants", 1);
         long dynamic = take_number(argc, argv, "--dynamic", 0);
-        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
+        CORBA::ORB_var orb = make_orb(argc, argv, Side::server);
         if (argc != 1 || servants < 1) {
             std::cerr << "usage: servants-server [--cpu N] [--servants N] [--dynamic 1] [-ORB...]" << std::endl;
             return 2;
         }
         CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
-        PortableServer::POA_var root = PortableServer::POA::_narrow(object);
+        PortableServer::POA_var root = PortableServer::POA::_narrow(object.in());
         PortableServer::POAManager_var(root->the_POAManager())->activate();
         Directory directory;
         for (long i = 0; i < servants; ++i) {
             PortableServer::ServantBase *servant;
             if (dynamic) {
-                DynamicImpl *made = new DynamicImpl(orb);
+                DynamicImpl *made = new DynamicImpl(orb.in());
                 directory.flags.push_back(made);
                 servant = made;
             } else {
@@ -109,16 +110,19 @@ int main(int argc, char **argv) {
                 servant = made;
             }
             PortableServer::ObjectId_var id = root->activate_object(servant);
-            object = root->id_to_reference(id);
-            directory.objects.push_back(Latency::_unchecked_narrow(object));
+            // The type comes from here: in TAO, a servant with a dynamic skeleton has none outside of a request.
+            object = root->create_reference_with_id(id.in(), "IDL:Latency:1.0");
+            directory.objects.push_back(Latency::_unchecked_narrow(object.in()));
             servant->_remove_ref();
         }
         PortableServer::ObjectId_var id = root->activate_object(&directory);
-        object = root->id_to_reference(id);
-        std::cout << CORBA::String_var(orb->object_to_string(object)).in() << std::endl;
-        char buffer[64];
-        while (read(STDIN_FILENO, buffer, sizeof buffer) > 0) {
-        }
+        object = root->id_to_reference(id.in());
+        serve(orb.in(), [&] {
+            std::cout << CORBA::String_var(orb->object_to_string(object.in())).in() << std::endl;
+            char buffer[64];
+            while (read(STDIN_FILENO, buffer, sizeof buffer) > 0) {
+            }
+        });
         directory.objects.clear();
         orb->destroy();
         return 0;
