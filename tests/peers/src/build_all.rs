@@ -2,9 +2,10 @@
 //!
 //! A program that cannot be built has a line with the reason, and the others are built all the same.
 
+use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use xtask::workspace;
 
 use crate::{
@@ -23,17 +24,20 @@ struct Programs {
 enum Build {
     /// Into `target/peers`, by the Makefile of the folder.
     Make,
+    /// As `Make`, by given sources of TAO.
+    Tao,
     OmniOrb,
     JacOrb,
     /// By Cargo, in the workspace `extra`.
     Extra,
 }
 
-const PROGRAMS: [Programs; 13] = [
+const PROGRAMS: [Programs; 14] = [
     Programs { folder: "peers/omniorb", packages: OMNIORB, build: Build::OmniOrb },
     Programs { folder: "peers/jacorb", packages: JACORB, build: Build::JacOrb },
     Programs { folder: "extra/calls", packages: &[], build: Build::Extra },
     Programs { folder: "peers/floods-omniorb", packages: OMNIORB, build: Build::Make },
+    Programs { folder: "peers/tao", packages: CPP, build: Build::Tao },
     Programs { folder: "peers/calls-c", packages: CPP, build: Build::Make },
     Programs { folder: "peers/fanout-c", packages: CPP, build: Build::Make },
     Programs { folder: "peers/media-c", packages: CPP, build: Build::Make },
@@ -46,10 +50,10 @@ const PROGRAMS: [Programs; 13] = [
 ];
 
 /// Builds them in turn, and prints a line for each.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(tao_sources: Option<&Path>) -> Result<()> {
     let mut count = 0;
     for programs in &PROGRAMS {
-        match packages::require(programs.packages).and_then(|()| programs.build()) {
+        match packages::require(programs.packages).and_then(|()| programs.build(tao_sources)) {
             Ok(()) => {
                 count += 1;
                 println!("{}: built", programs.folder);
@@ -62,14 +66,18 @@ pub(crate) fn run() -> Result<()> {
 }
 
 impl Programs {
-    fn build(&self) -> Result<()> {
+    fn build(&self, tao_sources: Option<&Path>) -> Result<()> {
         match self.build {
             Build::OmniOrb => interop::build_omniorb(),
             Build::JacOrb => jacorb::build(),
-            Build::Make => {
+            Build::Tao if tao_sources.is_none() => bail!("no sources of TAO: give --tao DIR"),
+            Build::Make | Build::Tao => {
                 let mut make = Command::new("make");
                 make.args(["--silent", "--directory"]).arg(workspace::root().join(self.folder));
                 make.arg(format!("OUT={}", std::path::absolute(workspace::target().join("peers"))?.display()));
+                if let (Build::Tao, Some(sources)) = (&self.build, tao_sources) {
+                    make.arg(format!("TAO_SOURCES={}", std::path::absolute(sources)?.display()));
+                }
                 workspace::run(&mut make).context("make fails")
             }
             Build::Extra => {

@@ -30,6 +30,7 @@ mod stacks;
 mod tango;
 mod windows;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -46,7 +47,11 @@ enum Command {
     /// IDL compiler with omniidl
     Interop(interop::Selection),
     /// Build the programs of others beside which ours are measured; a program that cannot be built has the reason
-    Peers,
+    Peers {
+        /// The folder with the sources of TAO and their build, for the programs over TAO
+        #[arg(long, value_name = "DIR")]
+        tao: Option<PathBuf>,
+    },
     /// Run the tests of cdr, giop, connection and message for s390x under QEMU
     BigEndian {
         /// Also run those of the ORB, and calls between such programs and those of this machine, both ways
@@ -169,7 +174,7 @@ fn run(command: Command) -> Result<()> {
     let profile = |debug: bool| if debug { Profile::Dev } else { Profile::Release };
     match command {
         Command::Interop(selection) => interop::run(&selection),
-        Command::Peers => build_all::run(),
+        Command::Peers { tao } => build_all::run(tao.as_deref()),
         Command::BigEndian { all } => big_endian::run(all),
         Command::Windows { only: Some(name), .. } => windows::run(CrateSelection::Crate(&name)),
         Command::Windows { chosen, .. } => windows::run(if chosen { CrateSelection::Net } else { CrateSelection::All }),
@@ -210,6 +215,7 @@ mod tests {
             &["interop", "--tshark", "--chosen", "--peer", "omniorb", "--suite", "types"][..],
             &["orchestra", "--samples", "5", "--requests", "2000"],
             &["orchestra-agents", "10", "--debug"],
+            &["peers", "--tao", "ACE_wrappers"],
             &["servers", "--only", "posix,ace"],
             &["services", "--kills", "3", "--only", "jacorb", "--allow-absent"],
         ] {

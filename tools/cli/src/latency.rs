@@ -214,7 +214,7 @@ impl Args {
             calls: or_all(&servant_args.call, &[CallKind::OneWay, CallKind::TwoWay]),
             cases: self.cases().into_iter().map(Into::into).collect(),
             styles: or_all(&servant_args.style, &Style::ALL),
-            contenders: self.contenders(scalability::Contender::ALL.to_vec())?,
+            contenders: self.contenders(scalability::Contender::USUAL.to_vec())?,
             calls_per_round: self.calls.unwrap_or(if self.quick { 2_000 } else { 10_000 }),
             most_calls: servant_args.most_calls.unwrap_or(if self.quick { 2_000 } else { 100_000 }),
             rounds: self.rounds.unwrap_or(if self.quick { 2 } else { 7 }),

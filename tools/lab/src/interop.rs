@@ -1,4 +1,4 @@
-//! The programs of other ORBs: built from `peers` by `cargo xtask interop`.
+//! The programs of other ORBs: built from `peers` by `cargo xtask interop`, those over TAO from its sources.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,13 @@ pub(crate) fn find(orb: &str, programs: &[&str], folder: Option<&Path>) -> Resul
     if let Some(folder) = folder {
         let missing = || format!("{} has no {}", folder.display(), programs.join(" and "));
         return if has_all(folder) { Ok(folder.to_owned()) } else { Err(missing()) };
+    }
+    #[cfg(target_os = "linux")]
+    if orb == "tao" {
+        let find = |program| crate::peer_programs::find_program("tao", &format!("tao/{program}"), None);
+        let programs = programs.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let folder = programs.first().and_then(|program| program.parent());
+        return folder.map(Path::to_owned).ok_or_else(|| "no program is named".to_owned());
     }
     let built = Path::new("interop").join(orb);
     let beside_program = env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.join(&built)));

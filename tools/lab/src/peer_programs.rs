@@ -2,7 +2,7 @@
 //! program is never older than its source.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The file that Cargo puts into its build folders.
@@ -30,10 +30,20 @@ pub fn find_program(name: &str, program: &str, given: Option<&Path>) -> Result<P
     let tree = source_tree();
     let out = build_folder(tree.as_deref()).map(|folder| folder.join("peers"));
     if let (Some(tree), Some(out)) = (&tree, &out) {
-        make(&tree.join("peers").join(name), out)?;
+        make(&tree.join("peers").join(name), out, None)?;
     }
     let program = out.map(|out| out.join(program)).filter(|program| program.is_file());
     program.ok_or_else(|| format!("not built: run this in the source tree, or `make -C peers/{name} OUT=DIR` there"))
+}
+
+/// Builds the programs over TAO, from a folder with its sources and their build. Later searches find them.
+///
+/// # Errors
+/// The reason why they cannot be built, as text.
+pub fn build_tao(sources: &Path) -> Result<(), String> {
+    let tree = source_tree().ok_or("the programs over TAO are built in the source tree only")?;
+    let out = build_folder(Some(&tree)).ok_or("no build folder")?.join("peers");
+    make(&tree.join("peers/tao"), &out, Some(sources))
 }
 
 /// The source tree that contains the current folder, if any.
@@ -49,9 +59,13 @@ fn build_folder(tree: Option<&Path>) -> Option<PathBuf> {
     around.filter(|folder| folder.join(BUILD_FOLDER_MARK).is_file()).or_else(|| Some(tree?.join("target")))
 }
 
-fn make(folder: &Path, out: &Path) -> Result<(), String> {
+fn make(folder: &Path, out: &Path, tao_sources: Option<&Path>) -> Result<(), String> {
     let mut command = Command::new("make");
     command.arg("--silent").arg("-C").arg(folder).arg(format!("OUT={}", out.display()));
+    if let Some(sources) = tao_sources {
+        let sources = path::absolute(sources).map_err(|error| error.to_string())?;
+        command.arg(format!("TAO_SOURCES={}", sources.display()));
+    }
     let done = command.stdin(Stdio::null()).output().map_err(|error| format!("cannot be built: make: {error}"))?;
     if done.status.success() {
         return Ok(());
@@ -91,7 +105,20 @@ mod tests {
     fn a_server_that_cannot_be_built_is_an_error_with_its_reason() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("Makefile"), "all:\n\t@echo 'error: no such luck' >&2; exit 1\n").unwrap();
-        let reason = make(folder.path(), folder.path()).unwrap_err();
+        let reason = make(folder.path(), folder.path(), None).unwrap_err();
         assert_eq!(reason, "cannot be built: no such luck");
+    }
+
+    #[test]
+    fn programs_over_tao_need_its_sources() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers/tao");
+        let out = tempfile::tempdir().unwrap();
+        let make = |sources| make(&folder, out.path(), sources).unwrap_err();
+        assert_eq!(make(None), "cannot be built: no sources of TAO: give --tao DIR");
+        let reason = make(Some(out.path()));
+        assert_eq!(
+            reason,
+            format!("cannot be built: {} has no sources of ACE and TAO with bin/tao_idl", out.path().display())
+        );
     }
 }

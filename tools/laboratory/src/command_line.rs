@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 use spandrel_error::{escape, output};
 use spandrel_lab::bench::marshal::{self, DIRECTIONS};
 use spandrel_lab::output::{Directory, default_directory};
+use spandrel_lab::peer_programs::build_tao;
 use spandrel_lab::workload::DataType;
 use spandrel_measure::table::{self, Align};
 
@@ -102,6 +103,9 @@ struct RunArgs {
     /// One value of each parameter and few calls: shows that everything runs
     #[arg(long)]
     short: bool,
+    /// Folder with the sources of TAO and their build: programs over TAO are built by them, and measured
+    #[arg(long, value_name = "DIR")]
+    tao: Option<PathBuf>,
 }
 
 /// Write a folder's results as HTML, Markdown, CSV and JSON.
@@ -254,6 +258,9 @@ impl RunArgs {
         let runnable: Vec<&Row> = rows.iter().copied().filter(|row| row.state == State::Runs).collect();
         if let ([], Some(row)) = (&runnable[..], rows.first()) {
             bail!("{} does not run here: {}: {}", row.name, row.state, row.reason.as_deref().unwrap_or_default());
+        }
+        if let Some(sources) = &self.tao {
+            build_tao(sources).map_err(anyhow::Error::msg).context("programs over TAO")?;
         }
         let form = if self.short { Form::Short } else { Form::Full };
         let mut folder = Folder::create(&folder(self.out.as_deref()), form)?;

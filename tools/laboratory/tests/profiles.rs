@@ -99,6 +99,35 @@ fn functions_of_the_standard_library_work_for_their_callers() {
 }
 
 #[test]
+fn functions_of_other_orbs_have_the_layers_of_their_classes() {
+    let layer = |object: &str, name: &str| {
+        let text = format!("events: Ir\nob=(1) /usr/lib/{object}\nfn=(1) {name}\n0 10\n");
+        let costs = LayerCosts::new(&Profile::parse(&text).unwrap());
+        costs.layers.keys().next().copied()
+    };
+    for (object, name, expected) in [
+        ("libomniORB4.so.2", "omni::giopStream::inputMessage()", Some(Layer::Messages)),
+        ("libomniORB4.so.2", "omni::omniOrbPOA::dispatch(omniCallHandle&)", Some(Layer::Demultiplexing)),
+        ("libomniORB4.so.2", "omni::omniRemoteIdentity::unmarshalArguments(cdrStream&)", Some(Layer::Marshaling)),
+        ("libomniORB4.so.2", "omniOther::action()", None),
+        ("libTAO.so.3", "TAO_IIOP_Transport::send(iovec*, int)", Some(Layer::Connections)),
+        ("libTAO.so.3", "TAO_GIOP_Message_Base::process_request_message()", Some(Layer::Messages)),
+        ("libTAO.so.3", "TAO::Invocation_Adapter::invoke()", Some(Layer::Invocation)),
+        ("libTAO_AnyTypeCode.so.3", "TAO::Any_Dual_Impl_T<T>::marshal_value(TAO_OutputCDR&)", Some(Layer::Marshaling)),
+        (
+            "libTAO_PortableServer.so.3",
+            "TAO::Portable_Server::Servant_Upcall::prepare_for_upcall()",
+            Some(Layer::Demultiplexing),
+        ),
+        ("libACE.so.7", "ACE_InputCDR::read_string(char*&)", Some(Layer::Marshaling)),
+        ("libACE.so.7", "ACE_Select_Reactor_Impl::find_handler(int)", Some(Layer::Dispatch)),
+        ("tao-ttcp", "operator<<(TAO_OutputCDR&, BinStruct const&)", Some(Layer::Marshaling)),
+    ] {
+        assert_eq!(layer(object, name), expected, "{object}: {name}");
+    }
+}
+
+#[test]
 fn a_shorter_run_is_taken_away() {
     let long = Profile::parse(&PROFILE.replace("0 100\n", "0 175\n")).unwrap();
     let beyond = long.minus(&Profile::parse(PROFILE).unwrap());
@@ -220,4 +249,10 @@ fn programs_of_other_projects_send_the_same_floods() {
         let expected = std::env::var_os("SPANDREL_EXPECTS_PROGRAMS").is_some();
         assert!(octets(peer) == octets("c") || is_absent && !expected, "{peer}: {:?}", result.absent);
     }
+    // No package has TAO: its programs are there only if they were built from its sources.
+    let absent = result.absent.iter().find(|(name, _)| name == "tao").map(|(_, reason)| reason.as_str());
+    assert!(
+        octets("tao") == octets("c") || absent == Some("cannot be built: no sources of TAO: give --tao DIR"),
+        "{absent:?}"
+    );
 }

@@ -7,9 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use spandrel_laboratory::{Folder, Inventory, Point, State};
+use spandrel_laboratory::{Folder, Inventory, Point, Row, State};
 
 use crate::support::{check_code, copy_of_results, expects_links, lab, results, stderr, stdout, text};
+
+/// Parts of the names of series that the short form leaves out: it has one style of calls and one number of threads.
+const ONLY_IN_FULL: [&str; 0] = [];
 
 #[test]
 fn every_row_that_runs_has_figures_of_its_short_form() {
@@ -26,11 +29,15 @@ fn every_row_that_runs_has_figures_of_its_short_form() {
             continue;
         }
         let results: Vec<_> = points.iter().map(|point| folder.result(point).expect(&row.name)).collect();
-        let shown = results.iter().flat_map(|result| &result.series).filter(|series| row.shows(&series.name));
-        // Peers may be absent; the reason is there then.
-        let is_absent = results.iter().flat_map(|result| &result.absent).any(|(name, _)| row.shows_contender(name));
-        let names: Vec<&str> = shown.map(|series| series.name.as_str()).collect();
-        assert!(!names.is_empty() || is_absent, "{} has no figure", row.name);
+        for pattern in &row.series {
+            let only = Row { series: vec![pattern.clone()], ..row.clone() };
+            let is_shown = results.iter().flat_map(|result| &result.series).any(|series| only.shows(&series.name));
+            // Peers may be absent; the reason is there then.
+            let absent = results.iter().flat_map(|result| &result.absent).map(|(name, _)| name);
+            let is_absent = absent.clone().any(|name| only.shows_contender(name));
+            let is_longer = ONLY_IN_FULL.iter().any(|part| pattern.contains(part));
+            assert!(is_shown || is_absent || is_longer, "{}: nothing is shown for `{pattern}`", row.name);
+        }
         for result in &results {
             for series in &result.series {
                 let is_positive = series.values.iter().all(|value| value.is_finite() && *value >= 0.0);
@@ -98,6 +105,20 @@ fn a_run_goes_on_where_it_was() {
     let output = lab(&["run", "p1.6", "--out", out]);
     check_code(&output, 1);
     assert!(stderr(&output).contains("it is of a run in the other form"), "{}", stderr(&output));
+}
+
+#[test]
+fn sources_of_tao_that_are_none_end_the_run() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("results");
+    let output = lab(&["run", "p1.6", "--short", "--tao", text(root.path()), "--out", text(&out)]);
+    check_code(&output, 1);
+    let folder = root.path().display();
+    assert_eq!(
+        stderr(&output),
+        format!("error: programs over TAO: cannot be built: {folder} has no sources of ACE and TAO with bin/tao_idl\n")
+    );
+    assert!(!out.exists(), "nothing is measured");
 }
 
 /// The processes below this one, with their children.

@@ -15,6 +15,8 @@ pub enum Contender {
     Mechanism(MechanismName),
     /// omniORB's client and server.
     OmniOrb,
+    /// TAO's client and server.
+    Tao,
 }
 
 impl Contender {
@@ -27,7 +29,7 @@ impl Contender {
         if named.contains(&Self::BASE) { Self::BASE } else { named.first().copied().unwrap_or(Self::BASE) }
     }
 
-    /// The default contenders, the base first.
+    /// The default contenders, the base first. TAO, whose programs need its sources, is not among them.
     #[must_use]
     pub fn usual() -> Vec<Self> {
         MechanismName::available(false).into_iter().map(Self::Mechanism).chain([Self::OmniOrb]).collect()
@@ -37,7 +39,7 @@ impl Contender {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let mechanisms = MechanismName::ALL.into_iter().filter(|name| !name.sends_floods_only());
-        mechanisms.map(Self::Mechanism).chain([Self::OmniOrb]).collect()
+        mechanisms.map(Self::Mechanism).chain([Self::OmniOrb, Self::Tao]).collect()
     }
 
     /// The contenders of a quick run, the base first.
@@ -53,6 +55,7 @@ impl Contender {
         match self {
             Self::Mechanism(mechanism) => mechanism.description(),
             Self::OmniOrb => "omniORB's client and server",
+            Self::Tao => "TAO's client and server",
         }
     }
 
@@ -62,6 +65,7 @@ impl Contender {
         match self {
             Self::Mechanism(mechanism) => mechanism.name(),
             Self::OmniOrb => "omniorb",
+            Self::Tao => "tao",
         }
     }
 }
@@ -90,6 +94,7 @@ impl std::str::FromStr for Contender {
     type Err = crate::LabError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == Self::OmniOrb.name() { Ok(Self::OmniOrb) } else { text.parse().map(Self::Mechanism) }
+        let orb = [Self::OmniOrb, Self::Tao].into_iter().find(|orb| orb.name() == text);
+        orb.map_or_else(|| text.parse().map(Self::Mechanism), Ok)
     }
 }

@@ -1,10 +1,10 @@
 //! Runs the rounds of calls.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::contender::Contender;
-use super::omniorb::{self, OmniOrb};
+use super::foreign_orb::{ForeignOrb, OrbName};
 use super::results::{Measurement, Results};
 use super::settings::Settings;
 use crate::LabError;
@@ -50,8 +50,11 @@ fn find_contenders(settings: &Settings) -> (Vec<AvailableContender>, Vec<(Conten
             Contender::Mechanism(name) => {
                 name.mechanism().map(|_| AvailableContender::Mechanism(*name)).map_err(|error| error.to_string())
             }
-            Contender::OmniOrb if settings.remote.is_some() => Err("it is run on this machine only".to_owned()),
-            Contender::OmniOrb => omniorb::find(settings.omniorb.as_deref()).map(AvailableContender::OmniOrb),
+            Contender::OmniOrb | Contender::Tao if settings.remote.is_some() => {
+                Err("it is run on this machine only".to_owned())
+            }
+            Contender::OmniOrb => find_foreign(OrbName::OmniOrb, settings.omniorb.as_deref()),
+            Contender::Tao => find_foreign(OrbName::Tao, None),
         };
         match found {
             Ok(found) => available.push(found),
@@ -61,10 +64,15 @@ fn find_contenders(settings: &Settings) -> (Vec<AvailableContender>, Vec<(Conten
     (available, absent)
 }
 
+fn find_foreign(orb: OrbName, given: Option<&Path>) -> Result<AvailableContender, String> {
+    orb.find(given).map(|folder| AvailableContender::Foreign(orb, folder))
+}
+
 #[derive(Clone, Debug)]
 enum AvailableContender {
     Mechanism(MechanismName),
-    OmniOrb(PathBuf),
+    /// The ORB, and the folder with its programs.
+    Foreign(OrbName, PathBuf),
 }
 
 struct Series<'a> {
@@ -79,7 +87,7 @@ struct Series<'a> {
 struct Stage {
     placement: Placement,
     pair: Pair,
-    omniorb: Option<OmniOrb>,
+    foreign: Vec<(OrbName, ForeignOrb)>,
     wire: Vec<(PingCase, usize, usize)>,
 }
 
@@ -88,12 +96,12 @@ impl Series<'_> {
         let mut stage = Stage {
             placement,
             pair: Pair::start(launch, placement, self.settings.remote.as_deref())?,
-            omniorb: None,
+            foreign: Vec::new(),
             wire: Vec::new(),
         };
         for contender in &self.available {
-            if let AvailableContender::OmniOrb(folder) = contender {
-                stage.omniorb = Some(OmniOrb::start(folder, placement)?);
+            if let AvailableContender::Foreign(orb, folder) = contender {
+                stage.foreign.push((*orb, ForeignOrb::start(*orb, folder, placement)?));
             }
         }
         for case in &self.settings.cases {
@@ -158,19 +166,21 @@ impl Series<'_> {
         let limit = self.settings.limit();
         let name = match contender {
             AvailableContender::Mechanism(mechanism) => Contender::Mechanism(*mechanism),
-            AvailableContender::OmniOrb(_) => Contender::OmniOrb,
+            AvailableContender::Foreign(OrbName::OmniOrb, _) => Contender::OmniOrb,
+            AvailableContender::Foreign(OrbName::Tao, _) => Contender::Tao,
         };
         let label = format!("{name} {} ({})", work.case, stage.placement.description());
         self.progress.at(&label);
-        let (times, wire) = match (contender, &mut stage.omniorb) {
-            (AvailableContender::Mechanism(mechanism), _) => {
+        let (times, wire) = match contender {
+            AvailableContender::Mechanism(mechanism) => {
                 let job = Job { mechanism: *mechanism, sockets: SOCKETS, work: Work::PingPong(*work) };
                 (stage.pair.run(&job, limit)?.times, Some((work.request_octets, work.reply_octets)))
             }
-            (AvailableContender::OmniOrb(_), Some(omniorb)) => {
-                (Some(omniorb.run(work.case, work.warm_up, work.calls, limit)?), None)
+            AvailableContender::Foreign(orb, _) => {
+                let running = stage.foreign.iter_mut().find(|(name, _)| name == orb);
+                let times = running.map(|(_, foreign)| foreign.run(work.case, work.warm_up, work.calls, limit));
+                (times.transpose()?, None)
             }
-            (AvailableContender::OmniOrb(_), None) => (None, None),
         };
         let missing =
             || LabError::Protocol { role: "transmitter".to_owned(), found: "an outcome without times".to_owned() };

@@ -47,6 +47,8 @@ pub enum MechanismName {
     OrbDatagrams,
     /// omniORB over TCP, through its stubs and skeletons.
     OmniOrb,
+    /// TAO over TCP, through its stubs and skeletons.
+    Tao,
     /// The ORB with the first rung of the marshaling ladder in place of stub and skeleton.
     RungOriginal,
     /// The same as `RungOriginal`, with the rung whose primitives are declared inline.
@@ -73,7 +75,7 @@ pub enum MechanismName {
 
 impl MechanismName {
     /// All mechanisms, the base of the ratios first.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::C,
         Self::Ipc,
         Self::CUnix,
@@ -93,6 +95,7 @@ impl MechanismName {
         Self::OrbShm,
         Self::OrbDatagrams,
         Self::OmniOrb,
+        Self::Tao,
         Self::RungOriginal,
         Self::RungSimpleInlining,
         Self::RungInlined,
@@ -129,6 +132,7 @@ impl MechanismName {
             Self::OrbShm => "orb-shm",
             Self::OrbDatagrams => "orb-datagrams",
             Self::OmniOrb => "omniorb",
+            Self::Tao => "tao",
             Self::RungOriginal => "rung-original",
             Self::RungSimpleInlining => "rung-simple-inlining",
             Self::RungInlined => "rung-inlined",
@@ -166,6 +170,7 @@ impl MechanismName {
             Self::OrbShm => "the ORB in shared memory",
             Self::OrbDatagrams => "the ORB, one-ways as datagrams, of which some may be lost; floods only",
             Self::OmniOrb => "omniORB over TCP: its stubs and skeletons; floods only",
+            Self::Tao => "TAO over TCP: its stubs and skeletons; floods only",
             Self::RungOriginal => "the ORB, marshaling by the ladder's first rung on both sides; floods only",
             Self::RungSimpleInlining => "the same by the rung with primitives declared inline; floods only",
             Self::RungInlined => "the same by the rung with primitives in line; floods only",
@@ -192,7 +197,7 @@ impl MechanismName {
         let is_rung = matches!(self, Self::RungOriginal | Self::RungSimpleInlining | Self::RungInlined)
             || matches!(self, Self::RungPrecomputed | Self::RungSplitDecoding | Self::RungSplitEncoding);
         let is_omniorb = matches!(self, Self::OmniOrb | Self::OmniOrbOriginal | Self::OmniOrbOptimised);
-        is_rung || is_omniorb || matches!(self, Self::Ace | Self::Rpc | Self::RpcOpaque) || self.may_lose()
+        is_rung || is_omniorb || matches!(self, Self::Tao | Self::Ace | Self::Rpc | Self::RpcOpaque) || self.may_lose()
     }
 
     /// Whether octets may be lost on the way; those that arrive are counted.

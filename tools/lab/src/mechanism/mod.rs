@@ -103,9 +103,8 @@ impl MechanismName {
     fn program(self) -> Option<&'static program::Program> {
         use program::Program;
         match self {
-            Self::OmniOrb => {
-                Some(&Program { mechanism: Self::OmniOrb, folder: "floods-omniorb", program: "omniorb-ttcp" })
-            }
+            Self::OmniOrb => Some(&program::OMNIORB),
+            Self::Tao => Some(&Program { mechanism: Self::Tao, folder: "tao", program: "tao-ttcp" }),
             Self::Ace => Some(&Program { mechanism: Self::Ace, folder: "ace", program: "ace-ttcp" }),
             Self::Rpc => Some(&Program { mechanism: Self::Rpc, folder: "rpc", program: "rpc" }),
             Self::RpcOpaque => Some(&Program { mechanism: Self::RpcOpaque, folder: "rpc", program: "rpc-opaque" }),

@@ -20,12 +20,17 @@ pub enum Contender {
     /// The program of `peers/jacorb`, with JacORB.
     #[serde(rename = "jacorb")]
     JacOrb,
+    /// The program of `peers/tao`, with TAO.
+    #[serde(rename = "tao")]
+    Tao,
 }
 
 impl Contender {
     /// The contenders that options name, ours first. Private connections are not among them: only the
     /// laboratory measures them.
-    pub const ALL: [Self; 3] = [Self::Orb, Self::OmniOrb, Self::JacOrb];
+    pub const ALL: [Self; 4] = [Self::Orb, Self::OmniOrb, Self::JacOrb, Self::Tao];
+    /// The default contenders. TAO, whose programs need its sources, is not among them.
+    pub const USUAL: [Self; 3] = [Self::Orb, Self::OmniOrb, Self::JacOrb];
 
     /// The name that options and tables use.
     #[must_use]
@@ -35,6 +40,7 @@ impl Contender {
             Self::OrbPrivate => "orb-private",
             Self::OmniOrb => "omniorb",
             Self::JacOrb => "jacorb",
+            Self::Tao => "tao",
         }
     }
 }

@@ -53,6 +53,7 @@ impl Programs {
             Contender::OrbPrivate => return Ok(Self::Ours { is_private: true }),
             Contender::OmniOrb => "omniorb",
             Contender::JacOrb => "jacorb",
+            Contender::Tao => "tao",
         };
         interop::find(orb, &[SERVER, CLIENT], given).map(Self::Folder)
     }

@@ -24,7 +24,7 @@ pub fn run(settings: &Settings, launch: Launch<'_>) -> Result<Results, LabError>
     let (mut here, mut absent) = (Vec::new(), Vec::new());
     for contender in &settings.contenders {
         let given = match contender {
-            Contender::Orb | Contender::OrbPrivate => None,
+            Contender::Orb | Contender::OrbPrivate | Contender::Tao => None,
             Contender::OmniOrb => settings.omniorb.as_deref(),
             Contender::JacOrb => settings.jacorb.as_deref(),
         };

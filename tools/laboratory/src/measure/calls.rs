@@ -36,7 +36,7 @@ pub(super) fn of_servants(
 ) -> Result<Measured, LabError> {
     let contenders = match form {
         Form::Full => scalability::Contender::ALL.to_vec(),
-        Form::Short => vec![scalability::Contender::Orb, scalability::Contender::OmniOrb],
+        Form::Short => vec![scalability::Contender::Orb, scalability::Contender::OmniOrb, scalability::Contender::Tao],
     };
     let case: CallData = case.parse()?;
     let mut contenders = contenders;
@@ -139,7 +139,10 @@ fn within_budget(settings: scalability::Settings) -> Result<scalability::Setting
 pub(super) fn of_sockets(form: Form, case: &str) -> Result<Measured, LabError> {
     let (calls, rounds) = if form == Form::Full { (20_000, 10) } else { (200, 2) };
     let mechanisms = [MechanismName::C, MechanismName::Ipc, MechanismName::Orb, MechanismName::OrbReactor];
-    let contenders = mechanisms.into_iter().map(latency::Contender::Mechanism).chain([latency::Contender::OmniOrb]);
+    let contenders = mechanisms
+        .into_iter()
+        .map(latency::Contender::Mechanism)
+        .chain([latency::Contender::OmniOrb, latency::Contender::Tao]);
     let settings = latency::Settings {
         placements: vec![placement()],
         cases: vec![case.parse()?],

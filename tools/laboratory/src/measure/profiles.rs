@@ -101,7 +101,7 @@ pub(super) fn of_calls(form: Form, job: Job, servants: u32) -> Result<Measured, 
         (Form::Full, _) => Calls { few: 100, more: 300 },
     };
     let mut measured = Measured::default();
-    for contender in [Contender::Orb, Contender::OmniOrb] {
+    for contender in [Contender::Orb, Contender::OmniOrb, Contender::Tao] {
         let name = format!("{contender} {}", job.style);
         let folder = match program_folder(contender) {
             Ok(_) if form == Form::Short && contender != Contender::Orb => {

@@ -17,11 +17,12 @@ use crate::series::{Measured, Series, Unit};
 
 /// The contenders: plain sockets, wrappers, the ORB, and those of other projects; over loopback also the ORB's other engines,
 /// and the rungs of the ladder.
-const MECHANISMS: [MechanismName; 17] = [
+const MECHANISMS: [MechanismName; 18] = [
     MechanismName::C,
     MechanismName::Ipc,
     MechanismName::Orb,
     MechanismName::OmniOrb,
+    MechanismName::Tao,
     MechanismName::Ace,
     MechanismName::Rpc,
     MechanismName::RpcOpaque,
@@ -37,7 +38,7 @@ const MECHANISMS: [MechanismName; 17] = [
     MechanismName::RungSplitEncoding,
 ];
 /// The number of these that a slower link is measured with: engines do not differ where the link is the limit.
-const MECHANISMS_OF_A_LINK: usize = 7;
+const MECHANISMS_OF_A_LINK: usize = 8;
 /// The contenders of floods as datagrams.
 const DATAGRAM_MECHANISMS: [MechanismName; 3] =
     [MechanismName::Orb, MechanismName::OrbBatched, MechanismName::OrbDatagrams];

@@ -67,14 +67,18 @@ impl Layer {
     }
 
     /// The layer that a function belongs to. `None`: to those of its callers.
-    fn with(function: &Function) -> Option<Self> {
+    pub(super) fn with(function: &Function) -> Option<Self> {
         let file = function.object.rsplit('/').next().unwrap_or_default();
         let name = function.name.as_str();
         if file.starts_with("libc.") || file.starts_with("libc-") || file.starts_with("libpthread") {
             return Some(in_the_c_library(name));
         }
         if file.starts_with("libomni") {
-            return in_omniorb(name);
+            let is_marshaling = name.contains("marshal").then_some(Self::Marshaling);
+            return is_marshaling.or_else(|| by_class(OMNIORB, name.trim_start_matches("omni::")));
+        }
+        if file.starts_with("libTAO") || file.starts_with("libACE") {
+            return by_class(TAO, name);
         }
         if name.starts_with("std::sync::") || name.starts_with("std::sys::sync::") || name.starts_with("std::thread::")
         {
@@ -82,8 +86,9 @@ impl Layer {
         }
         let layer = |name| CRATES.iter().find(|(crate_name, _)| *crate_name == name).map(|(_, layer)| *layer);
         match crates(name).find_map(layer) {
-            // Stubs and skeletons of omniORB, in the program that uses them.
+            // Stubs and skeletons of omniORB and of TAO, in the program that uses them.
             None if name.starts_with("_0RL_") || name.contains("(cdrStream&)") => Some(Self::Marshaling),
+            None if name.contains("(TAO_OutputCDR&") || name.contains("(TAO_InputCDR&") => Some(Self::Marshaling),
             Some(Self::Application) if name.contains("::generated::") => Some(Self::Marshaling),
             other => other,
         }
@@ -149,79 +154,64 @@ fn in_the_c_library(name: &str) -> Layer {
     }
 }
 
-/// The layer of a function of omniORB's libraries, by the class that it belongs to.
-fn in_omniorb(name: &str) -> Option<Layer> {
-    let name = name.trim_start_matches("omni::");
-    let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
-    if begins(&["cdr", "_CORBA_", "operator<<", "operator>>", "omniCodeSet", "orbServices"]) || name.contains("marshal")
-    {
-        Some(Layer::Marshaling)
-    } else if begins(&[
-        "CORBA::Request",
-        "RequestImpl",
-        "CORBA::Any",
-        "TypeCode",
-        "CORBA::TypeCode",
-        "DynAny",
-        "omniDynamic",
-    ]) || begins(&[
-        "CORBA::NVList",
-        "NVListImpl",
-        "NamedValue",
-        "omniRemoteIdentity",
-        "omniCallDescriptor",
-        "omniObjRef",
-    ]) || begins(&[
-        "omniIOR",
-        "IOP_C",
-        "GIOP_C",
-        "CORBA::",
-        "omniInvoker",
-        "invokeCtrl",
-        "ContextList",
-        "ExceptionList",
-    ]) {
-        Some(Layer::Invocation)
-    } else if begins(&["giopStream", "giopImpl", "IOP_S", "GIOP_S", "giopMarshal", "GIOP"]) {
-        Some(Layer::Messages)
-    } else if begins(&[
-        "tcp",
-        "giopConnection",
-        "giopStrand",
-        "giopRope",
-        "SocketCollection",
-        "SocketHolder",
-        "giopActive",
-    ]) || begins(&["connection", "unix", "libcWrapper", "omniTransport", "Socket"])
-    {
-        Some(Layer::Connections)
-    } else if begins(&[
-        "omniObjTable",
-        "omniOrbPOA",
-        "omniLocalIdentity",
-        "omniIdentity",
-        "omniObjKey",
-        "omniObjAdapter",
-    ]) || begins(&["omniOrbBOA", "omniServant", "PortableServer"])
-    {
-        Some(Layer::Demultiplexing)
-    } else if begins(&["giopServer", "giopWorker", "giopRendezvouser", "giopMonitor", "omniAsync", "omniInterceptor"])
-        || begins(&["DynamicImplementation", "omniServerRequest", "ServerRequest"])
-    {
-        Some(Layer::Dispatch)
-    } else if begins(&[
-        "omni_mutex",
-        "omni_thread",
-        "omni_condition",
-        "omni_semaphore",
-        "omni_rmutex",
-        "omni_tracedmutex",
-    ]) {
-        Some(Layer::Synchronization)
-    } else {
-        None
-    }
+/// The layer of a function of another ORB's libraries, by the class that it belongs to: the first entry that begins its name.
+fn by_class(classes: &[(Layer, &[&str])], name: &str) -> Option<Layer> {
+    classes.iter().find(|(_, begins)| begins.iter().any(|begin| name.starts_with(begin))).map(|(layer, _)| *layer)
 }
+
+/// The classes of omniORB's libraries.
+#[rustfmt::skip]
+const OMNIORB: &[(Layer, &[&str])] = &[
+    (Layer::Marshaling, &["cdr", "_CORBA_", "operator<<", "operator>>", "omniCodeSet", "orbServices"]),
+    (Layer::Invocation, &[
+        "CORBA::Request", "RequestImpl", "CORBA::Any", "TypeCode", "CORBA::TypeCode", "DynAny", "omniDynamic", "CORBA::NVList",
+        "NVListImpl", "NamedValue", "omniRemoteIdentity", "omniCallDescriptor", "omniObjRef", "omniIOR", "IOP_C", "GIOP_C",
+        "CORBA::", "omniInvoker", "invokeCtrl", "ContextList", "ExceptionList",
+    ]),
+    (Layer::Messages, &["giopStream", "giopImpl", "IOP_S", "GIOP_S", "giopMarshal", "GIOP"]),
+    (Layer::Connections, &[
+        "tcp", "giopConnection", "giopStrand", "giopRope", "SocketCollection", "SocketHolder", "giopActive", "connection", "unix",
+        "libcWrapper", "omniTransport", "Socket",
+    ]),
+    (Layer::Demultiplexing, &[
+        "omniObjTable", "omniOrbPOA", "omniLocalIdentity", "omniIdentity", "omniObjKey", "omniObjAdapter", "omniOrbBOA",
+        "omniServant", "PortableServer",
+    ]),
+    (Layer::Dispatch, &[
+        "giopServer", "giopWorker", "giopRendezvouser", "giopMonitor", "omniAsync", "omniInterceptor", "DynamicImplementation",
+        "omniServerRequest", "ServerRequest",
+    ]),
+    (Layer::Synchronization, &[
+        "omni_mutex", "omni_thread", "omni_condition", "omni_semaphore", "omni_rmutex", "omni_tracedmutex",
+    ]),
+];
+
+/// The classes of ACE and TAO, by their sources: no profile of them was made here.
+#[rustfmt::skip]
+const TAO: &[(Layer, &[&str])] = &[
+    (Layer::Marshaling, &[
+        "ACE_CDR", "ACE_InputCDR", "ACE_OutputCDR", "TAO_InputCDR", "TAO_OutputCDR", "TAO_Marshal", "operator<<", "operator>>",
+        "CORBA::Any", "CORBA::TypeCode", "CORBA::NVList", "CORBA::NamedValue", "TAO::Any", "TAO::TypeCode", "TAO::Unknown_IDL_Type",
+        "TAO::NVList_Argument", "TAO::NamedValue_Argument",
+    ]),
+    (Layer::Messages, &["TAO_GIOP", "TAO_Pluggable_Messaging", "TAO_Queued", "TAO_Incoming", "TAO_ServerRequest"]),
+    (Layer::Connections, &[
+        "TAO_IIOP", "TAO_Transport", "TAO::Transport", "TAO_Connection", "TAO_Connect", "TAO_Block", "TAO_Exclusive", "TAO_Muxed",
+        "TAO_Wait", "ACE_SOCK", "ACE_IPC", "ACE_Connector", "ACE_Acceptor", "ACE::",
+    ]),
+    (Layer::Demultiplexing, &[
+        "TAO_Root_POA", "TAO_Regular_POA", "TAO_Object_Adapter", "TAO_Active", "TAO_Adapter", "TAO::Portable_Server", "TAO_POA",
+        "PortableServer", "ACE_Active_Map", "ACE_Hash_Map", "ACE_Map_Manager", "TAO_OpTable", "TAO_Perfect_Hash",
+    ]),
+    (Layer::Dispatch, &[
+        "TAO_Request_Dispatcher", "TAO_ServantBase", "TAO_DynamicImplementation", "CORBA::ServerRequest", "TAO::Upcall", "TAO_Upcall",
+        "ACE_Reactor", "ACE_TP_Reactor", "ACE_Select_Reactor", "ACE_Svc_Handler", "ACE_Task",
+    ]),
+    (Layer::Invocation, &["TAO::", "TAO_Stub", "TAO_Profile", "TAO_MProfile", "TAO_ORB_Core", "CORBA::"]),
+    (Layer::Synchronization, &["ACE_Thread", "ACE_Recursive", "ACE_Guard", "ACE_Condition", "ACE_Mutex", "ACE_Lock", "ACE_TSS"]),
+    (Layer::Allocation, &["ACE_Message_Block", "ACE_Data_Block", "ACE_Allocator", "ACE_New_Allocator", "ACE_Cached_Allocator"]),
+    (Layer::SystemCalls, &["ACE_OS::"]),
+];
 
 /// The costs of a process, added up by the layers that its functions belong to.
 #[derive(Clone, Debug, Default)]

@@ -18,7 +18,7 @@ use crate::series::{Series, Unit};
 const TEXTS: &str = include_str!("../../inventory/chapter.toml");
 
 /// Contenders of this tree, each with those of other projects that do the same work.
-const RIVALS: [(&str, &[&str]); 2] = [("orb", &["omniorb", "jacorb", "rpc", "rpc-opaque"]), ("ipc", &["ace"])];
+const RIVALS: [(&str, &[&str]); 2] = [("orb", &["omniorb", "jacorb", "tao", "rpc", "rpc-opaque"]), ("ipc", &["ace"])];
 /// The chance that any contender of another project is called ahead where none is.
 const TAIL: f64 = 0.05;
 /// The layers of a profile that a line names: the costliest ones.
