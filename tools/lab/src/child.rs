@@ -1,7 +1,7 @@
 //! The code of a child process.
 
 use std::io;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 #[cfg(target_os = "linux")]
 use std::time::Duration;
@@ -18,12 +18,29 @@ use crate::placement;
 use crate::scalability::ours;
 use crate::soak;
 
+/// The action at the end of a child.
+static END_ACTION: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+/// Sets the action that a child carries out at its end, unless it is ended from outside.
+#[cfg_attr(not(feature = "clap"), allow(dead_code, reason = "the subcommand of children sets it"))]
+pub(crate) fn set_end_action(action: Box<dyn FnOnce() + Send>) {
+    *END_ACTION.lock().unwrap_or_else(PoisonError::into_inner) = Some(action);
+}
+
+fn run_end_action() {
+    let action = END_ACTION.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(action) = action {
+        action();
+    }
+}
+
 /// Runs a child until the parent closes the standard input, which ends the process.
 ///
 /// # Errors
 /// If it could not start; the parent has been notified then.
 pub fn run(role: &ChildRole) -> Result<(), LabError> {
     let outcome = begin(role);
+    run_end_action();
     if let Err(error) = &outcome {
         print_line(&FromChild::Failed(error.chain()))?;
     }
@@ -90,6 +107,7 @@ fn watch_parent(mut each: impl FnMut(Job) + Send + 'static) -> Result<(), LabErr
         while let Ok(Some(job)) = read_line::<Job>(&mut input) {
             each(job);
         }
+        run_end_action();
         std::process::exit(0);
     };
     thread::Builder::new().name("parent".to_owned()).spawn(watch).map_err(LabError::io("start a thread"))?;

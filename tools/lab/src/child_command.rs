@@ -85,6 +85,11 @@ enum Kind {
 }
 
 impl Args {
+    /// Sets an action that the child carries out at its end, unless it is ended from outside.
+    pub fn at_end(&self, action: impl FnOnce() + Send + 'static) {
+        child::set_end_action(Box::new(action));
+    }
+
     /// Runs the child until the parent has ended. Failures are reported to the parent, which prints them, and end the
     /// process with 1.
     pub fn run(self) {

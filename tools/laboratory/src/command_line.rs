@@ -19,6 +19,7 @@ use spandrel_measure::table::{self, Align};
 use crate::compare;
 use crate::folder::{Folder, Form};
 use crate::inventory::{Inventory, Row, SelectError, State};
+use crate::profile::sampling;
 use crate::report::{self, Report};
 use crate::run::{self, RunSettings};
 
@@ -163,10 +164,7 @@ pub fn run() -> ExitCode {
         Command::Run(args) => args.run(),
         Command::Report(args) => args.run(),
         Command::Compare(args) => args.run(),
-        Command::Peer(args) => {
-            args.run();
-            return ExitCode::SUCCESS;
-        }
+        Command::Peer(args) => sampling::run(args),
         Command::Repeat(args) => args.run(),
         Command::Serve(args) => args.run(),
         Command::Imaging(args) => args.run(),

@@ -2,6 +2,7 @@
 
 use spandrel_laboratory::profile::callgrind::{Function, Profile};
 use spandrel_laboratory::profile::layers::{Layer, LayerCosts};
+use spandrel_laboratory::profile::sampling::Samples;
 use spandrel_laboratory::profile::strace::{Calls, Purpose, Trace};
 use spandrel_laboratory::{Folder, PointResult};
 
@@ -99,6 +100,28 @@ fn functions_of_the_standard_library_work_for_their_callers() {
 }
 
 #[test]
+fn samples_belong_to_the_innermost_function_with_a_layer() {
+    let text = "3\tsend\tspandrel_ipc::stream::Stream::send\tspandrel_lab::main\tmain\n\
+        2\tcore::slice::copy\t<T as spandrel_cdr::Wire>::encode\tspandrel_orb::invoke\tstart_thread\tclone3\n\
+        1\t__memcpy_avx_unaligned_erms\tspandrel_cdr::Encoder::octets\tmain\n\
+        1\tstd::rt::lang_start\tmain\n\
+        1\tclone3\n\
+        1\t\n";
+    let counts = Samples::parse(text).unwrap().counts();
+    assert_eq!(counts.total, 9);
+    let layers = [(Layer::SystemCalls, 3), (Layer::Copying, 1), (Layer::Marshaling, 2)];
+    assert_eq!(counts.layers, layers.into_iter().collect());
+    let without: Vec<(&str, u64)> = counts.without.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    assert_eq!(
+        without,
+        [("(no stack)", 1), ("clone3", 1), ("std::rt::lang_start", 1)],
+        "the start of a thread has no layer"
+    );
+    assert_eq!(counts.functions.values().sum::<u64>(), 9);
+    assert_eq!(Samples::parse("1\tmain\nx\tmain\n").unwrap_err(), "line 2 of the samples: `x` is no count");
+}
+
+#[test]
 fn functions_of_other_orbs_have_the_layers_of_their_classes() {
     let layer = |object: &str, name: &str| {
         let text = format!("events: Ir\nob=(1) /usr/lib/{object}\nfn=(1) {name}\n0 10\n");
@@ -184,6 +207,10 @@ fn each_layer_has_its_share_of_calls_and_floods() {
                 assert!(value(layer.name()) > 0.0, "{}: {side} {layer}", result.point);
             }
             assert_eq!(value("dispatch") > 0.0, side == "receiver", "{}", result.point);
+            let sampled: f64 = Layer::ALL.iter().map(|layer| value(&format!("sampled {layer} share"))).sum();
+            assert!((sampled + value("sampled no layer share") - 100.0).abs() < 0.1, "{sampled}");
+            // The short form has some ten samples: one of them is more than 5 %.
+            assert!(value("sampled no layer share") <= 10.0, "{}: {side}: {:?}", result.point, result.series);
         }
         // A one-way is one write, of the header and the data.
         assert!(

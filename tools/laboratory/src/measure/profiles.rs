@@ -26,12 +26,16 @@ const QUEUE_OCTETS: u32 = 64 << 10;
 const LIMIT: Duration = Duration::from_secs(240);
 /// Octets of user data of one flood without a profiler.
 const FLOOD_OCTETS: u64 = 16 << 20;
+/// Octets of user data of the flood that is sampled.
+const SAMPLED_OCTETS: u64 = 8 << 30;
 
 /// Floods of each mechanism: sender and receiver by layer and function, and their processor time without a profiler.
 pub(super) fn of_floods(form: Form, data: DataType, buffer_octets: usize) -> Result<Measured, LabError> {
     let (calls, rounds, octets) = match form {
-        Form::Full => (Calls { few: 16, more: 80 }, 10, FLOOD_OCTETS),
-        Form::Short => (Calls { few: 20, more: 60 }, 2, 1 << 20),
+        Form::Full => {
+            (Calls { few: 16, more: 80, sampled: Some(SAMPLED_OCTETS / buffer_octets as u64) }, 10, FLOOD_OCTETS)
+        }
+        Form::Short => (Calls { few: 20, more: 60, sampled: Some(20_000) }, 2, 1 << 20),
     };
     let mut measured = Measured::default();
     for mechanism in MECHANISMS {
@@ -63,8 +67,8 @@ pub(super) fn of_floods(form: Form, data: DataType, buffer_octets: usize) -> Res
 /// Sequences written and read by each rung of the ladder: instructions and functions.
 pub(super) fn of_the_ladder(form: Form, data: DataType, octets: usize) -> Result<Measured, LabError> {
     let (calls, rungs) = match form {
-        Form::Full => (Calls { few: 10, more: 60 }, marshal::Contender::rungs()),
-        Form::Short => (Calls { few: 10, more: 60 }, vec![marshal::Contender::ORIGINAL]),
+        Form::Full => (Calls { few: 10, more: 60, sampled: None }, marshal::Contender::rungs()),
+        Form::Short => (Calls { few: 10, more: 60, sampled: None }, vec![marshal::Contender::ORIGINAL]),
     };
     let mut measured = Measured::default();
     for rung in marshal::Contender::rungs() {
@@ -96,13 +100,15 @@ fn transfer(launch: Launch<'_>, mechanism: MechanismName, flood: Flood, rounds: 
 /// Calls of each ORB with native programs: client and server by layer and function.
 pub(super) fn of_calls(form: Form, job: Job, servants: u32) -> Result<Measured, LabError> {
     let calls = match (form, job.case) {
-        (Form::Short, _) => Calls { few: 100, more: 200 },
-        (Form::Full, CallData::Void) => Calls { few: 200, more: 1_000 },
-        (Form::Full, _) => Calls { few: 100, more: 300 },
+        (Form::Short, _) => Calls { few: 100, more: 200, sampled: Some(20_000) },
+        (Form::Full, CallData::Void) => Calls { few: 200, more: 1_000, sampled: Some(200_000) },
+        (Form::Full, _) => Calls { few: 100, more: 300, sampled: Some(20_000) },
     };
     let mut measured = Measured::default();
     for contender in [Contender::Orb, Contender::OmniOrb, Contender::Tao] {
         let name = format!("{contender} {}", job.style);
+        // Only processes of this program sample themselves.
+        let calls = if contender == Contender::Orb { calls } else { Calls { sampled: None, ..calls } };
         let folder = match program_folder(contender) {
             Ok(_) if form == Form::Short && contender != Contender::Orb => {
                 Err("the short form profiles one ORB".to_owned())

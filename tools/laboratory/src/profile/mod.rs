@@ -1,10 +1,11 @@
-//! Where the time of a call goes: the two processes of an experiment under callgrind and strace.
+//! Where the time of a call goes: the two processes of an experiment under callgrind and strace, and sampled.
 //!
 //! Each experiment runs twice under a tool, with few calls and with more; only the difference counts, so that start and
-//! end of the processes are in no figure.
+//! end of the processes are in no figure. Sampling, by the process itself, takes one run with many calls.
 
 pub mod callgrind;
 pub mod layers;
+pub mod sampling;
 pub mod strace;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use spandrel_lab::peer::child::{ChildKind, ChildRole};
 
 use callgrind::{Cost, Profile};
 use layers::{Layer, LayerCosts};
+use sampling::Samples;
 use strace::{Purpose, Trace};
 
 use crate::series::{Measured, Series, Unit};
@@ -34,11 +36,12 @@ const NAME_LETTERS: usize = 120;
 /// Why a program without names of functions has no profile.
 const WITHOUT_SYMBOLS: &str = "its program has no symbols: build it with CARGO_PROFILE_RELEASE_STRIP=none";
 
-/// A program that watches a process.
+/// A program that watches a process, or the process itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tool {
     Callgrind,
     Strace,
+    Sampling,
 }
 
 impl Tool {
@@ -46,6 +49,7 @@ impl Tool {
         match self {
             Self::Callgrind => "valgrind",
             Self::Strace => "strace",
+            Self::Sampling => "sampling",
         }
     }
 
@@ -60,6 +64,7 @@ impl Tool {
                 format!("--callgrind-out-file={file}"),
             ],
             Self::Strace => ["-f", "-qq", "-s", "0", "-o", file].map(str::to_owned).to_vec(),
+            Self::Sampling => Vec::new(),
         }
     }
 }
@@ -100,8 +105,12 @@ impl Start<'_> {
             ChildKind::Receive(_) | ChildKind::ServantsServer { .. } => Side::Receiver,
             _ => Side::Sender,
         };
-        let inner = launch(role);
+        let mut inner = launch(role);
         let Some(tool) = self.tool else { return inner };
+        if tool == Tool::Sampling {
+            sampling::sample_into(&mut inner, &self.file(side));
+            return inner;
+        }
         let mut command = Command::new(tool.program());
         command.args(tool.arguments(&self.file(side).to_string_lossy()));
         command.arg(inner.get_program()).args(inner.get_args());
@@ -149,6 +158,8 @@ pub(crate) struct Calls {
     pub(crate) few: u64,
     /// Calls of the longer run.
     pub(crate) more: u64,
+    /// Calls of the run that is sampled, for processes of this program.
+    pub(crate) sampled: Option<u64>,
 }
 
 /// An experiment with two processes: makes that many calls, with processes that start in this way, until both have ended.
@@ -165,10 +176,6 @@ pub(crate) fn measure(
     calls: Calls,
     experiment: Experiment<'_>,
 ) -> Result<(), LabError> {
-    if let Some(reason) = missing_tool() {
-        measured.absent.push((contender.to_owned(), reason));
-        return Ok(());
-    }
     let folder = tempfile::tempdir().map_err(io_error("make a folder for profiles"))?;
     let run = |tool: Tool, count: u64| {
         let start = Start { tool: Some(tool), folder: folder.path() };
@@ -178,6 +185,16 @@ pub(crate) fn measure(
             .into_iter()
             .collect::<Result<Vec<String>, LabError>>()
     };
+    if let Some(count) = calls.sampled {
+        for (side, text) in Side::BOTH.into_iter().zip(run(Tool::Sampling, count)?) {
+            let name = format!("{contender} {}", side.name());
+            add_samples(measured, &name, &Samples::parse(&text).map_err(refused)?, count);
+        }
+    }
+    if let Some(reason) = missing_tool() {
+        measured.absent.push((contender.to_owned(), reason));
+        return Ok(());
+    }
     let more = (calls.more - calls.few) as f64;
     let profiles = |count| {
         let texts = run(Tool::Callgrind, count)?;
@@ -214,7 +231,7 @@ fn missing_tool() -> Option<String> {
 fn read(file: &Path, side: Side, tool: Tool) -> Result<String, LabError> {
     let limit = match tool {
         Tool::Callgrind => callgrind::MAX_OCTETS,
-        Tool::Strace => strace::MAX_OCTETS,
+        Tool::Strace | Tool::Sampling => strace::MAX_OCTETS,
     };
     let mut text = Vec::new();
     let read = File::open(file).and_then(|file| file.take(limit + 1).read_to_end(&mut text)).and_then(|octets| {
@@ -265,6 +282,43 @@ fn add_profile(measured: &mut Measured, name: &str, profile: &Profile, calls: f6
         add(format!("{name} no layer: {}", shortened(&function.name)), Unit::Percent, percent(cost));
     }
     add_functions(measured, name, profile, calls);
+}
+
+/// The share of each layer in the samples of a process, and its costliest functions.
+fn add_samples(measured: &mut Measured, name: &str, samples: &Samples, calls: u64) {
+    let counts = samples.counts();
+    if counts.total == 0 || counts.layers.is_empty() {
+        let reason = if counts.total == 0 { "the run was too short for a sample" } else { WITHOUT_SYMBOLS };
+        measured.absent.push((format!("{name} sampled"), reason.to_owned()));
+        return;
+    }
+    let percent = |count: u64| 100.0 * count as f64 / counts.total as f64;
+    let mut add = |title: String, count: u64| {
+        let series = Series::new(format!("{name} sampled {title}"), Unit::Percent, vec![percent(count)]);
+        measured.series.push(series.counting("calls", calls).counting("samples", count));
+    };
+    for layer in Layer::ALL {
+        add(format!("{layer} share"), counts.layers.get(&layer).copied().unwrap_or(0));
+    }
+    add("no layer share".to_owned(), counts.without.values().sum());
+    let costliest = |functions: &BTreeMap<String, u64>| {
+        let mut short: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, count) in functions {
+            *short.entry(shortened(name)).or_default() += count;
+        }
+        let mut functions: Vec<(String, u64)> = short.into_iter().collect();
+        functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        functions.truncate(FUNCTIONS);
+        functions
+    };
+    for (function, count) in costliest(&counts.without) {
+        add(format!("no layer: {function}"), count);
+    }
+    for (function, count) in
+        costliest(&counts.functions).into_iter().filter(|(_, count)| percent(*count) >= LEAST_SHARE)
+    {
+        add(format!("function {function}"), count);
+    }
 }
 
 /// The costliest functions, by their share of all instructions.
