@@ -278,8 +278,6 @@ fn programs_of_other_projects_send_the_same_floods() {
     }
     // No package has TAO: its programs are there only if they were built from its sources.
     let absent = result.absent.iter().find(|(name, _)| name == "tao").map(|(_, reason)| reason.as_str());
-    assert!(
-        octets("tao") == octets("c") || absent == Some("cannot be built: no sources of TAO: give --tao DIR"),
-        "{absent:?}"
-    );
+    let has_remedy = absent.is_some_and(|reason| reason.ends_with("no sources of TAO: give --tao DIR"));
+    assert!(octets("tao") == octets("c") || has_remedy, "{absent:?}");
 }
