@@ -17,6 +17,7 @@ use spandrel::services::cos_typed_notify_channel_admin::{
 use spandrel::{ObjectRef, SystemException};
 
 use crate::for_consumers::WaitingPulls;
+use crate::for_suppliers::DeferredPushes;
 use crate::kind::{EventForm, ProxyKind, Side};
 use crate::servant::ProxyServant;
 
@@ -41,11 +42,20 @@ pub(crate) fn activate(proxy: &ProxyServant) -> Result<ObjectRef, SystemExceptio
             Arc::new(DeferringSkeleton::new(skeleton, WaitingPulls(own())))
         }
         (Side::Suppliers, true, EventForm::EventService) => {
-            Arc::new(event_service::ProxyPushConsumerSkeleton::new(own()))
+            let skeleton = event_service::ProxyPushConsumerSkeleton::new(own());
+            Arc::new(DeferringSkeleton::new(skeleton, DeferredPushes(own())))
         }
-        (Side::Suppliers, true, EventForm::Any) => Arc::new(ProxyPushConsumerSkeleton::new(own())),
-        (Side::Suppliers, true, EventForm::Structured) => Arc::new(StructuredProxyPushConsumerSkeleton::new(own())),
-        (Side::Suppliers, true, EventForm::Sequence) => Arc::new(SequenceProxyPushConsumerSkeleton::new(own())),
+        (Side::Suppliers, true, EventForm::Any) => {
+            Arc::new(DeferringSkeleton::new(ProxyPushConsumerSkeleton::new(own()), DeferredPushes(own())))
+        }
+        (Side::Suppliers, true, EventForm::Structured) => {
+            let skeleton = StructuredProxyPushConsumerSkeleton::new(own());
+            Arc::new(DeferringSkeleton::new(skeleton, DeferredPushes(own())))
+        }
+        (Side::Suppliers, true, EventForm::Sequence) => {
+            let skeleton = SequenceProxyPushConsumerSkeleton::new(own());
+            Arc::new(DeferringSkeleton::new(skeleton, DeferredPushes(own())))
+        }
         (Side::Suppliers, false, EventForm::EventService) => {
             Arc::new(event_service::ProxyPullConsumerSkeleton::new(own()))
         }

@@ -13,7 +13,7 @@ use spandrel::services::cos_notify_channel_admin::{
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 use spandrel_daemon::require_at_most;
-use spandrel_delivery::{Connection, Lifetime, QueueCounts, notify_disconnection};
+use spandrel_delivery::{Connection, Event, Lifetime, QueueCounts, notify_disconnection};
 
 use crate::admin::Admin;
 use crate::admin_properties::AdminSettings;
@@ -30,7 +30,7 @@ use crate::kind::{EventForm, ProxyKind, Side};
 use crate::live::LiveEvent;
 use crate::member::MemberState;
 use crate::members::{DEFAULT_ADMIN, Members, next_id};
-use crate::notification::{Content, EventTimes};
+use crate::notification::{Content, EventTimes, Notification};
 use crate::proxy::Proxy;
 use crate::qos::{Qos, Reliability};
 use crate::received::{Clock, ReceivedEvent};
@@ -61,6 +61,20 @@ pub(crate) struct Channel {
     /// The events that wait for their start.
     delayed: Arc<AtomicUsize>,
     counts: ChannelCounts,
+}
+
+/// The way of events to queues, before it is durable.
+struct Distribution {
+    edits: Vec<Edit>,
+    selected: Vec<(Arc<Proxy>, Lifetime, Arc<Event<Notification>>)>,
+}
+
+impl Distribution {
+    fn enqueue(self, shared: &Shared) {
+        for (proxy, lifetime, event) in self.selected {
+            proxy.enqueue(shared, event, lifetime);
+        }
+    }
 }
 
 /// The reason why a connection ends.
@@ -121,6 +135,53 @@ impl Channel {
     /// That of the first event that is refused: IMP_LIMIT for one that is too large, or that the channel rejects; NO_RESOURCES
     /// if the memory is full of events of other channels; PERSIST_STORE if the store cannot be written.
     pub(crate) fn receive(self: &Arc<Self>, proxy: &Proxy, events: Vec<Content>) -> Result<(), SystemException> {
+        let (accepted, outcome) = self.accept_all(proxy, events);
+        self.count_refusal(self.publish(accepted).and(outcome))
+    }
+
+    /// As [`receive`](Self::receive), without a wait for the store: `done` is called with the outcome, by this thread or by that
+    /// of the store.
+    pub(crate) fn receive_then(
+        self: &Arc<Self>,
+        proxy: &Proxy,
+        events: Vec<Content>,
+        done: impl FnOnce(Result<(), SystemException>) + Send + 'static,
+    ) {
+        let (accepted, outcome) = self.accept_all(proxy, events);
+        let is_delayed = |event: &ReceivedEvent| event.starts.is_some();
+        let distribution = if accepted.iter().any(is_delayed) { None } else { Some(self.distribution(&accepted)) };
+        let Some(distribution) = distribution else {
+            return done(self.count_refusal(self.publish(accepted).and(outcome)));
+        };
+        let mut distribution = match distribution {
+            Ok(distribution) => distribution,
+            Err(error) => return done(self.count_refusal(Err(error))),
+        };
+        let edits = std::mem::take(&mut distribution.edits);
+        let Some(store) = self.shared.store.as_ref().filter(|_| !edits.is_empty()) else {
+            distribution.enqueue(&self.shared);
+            return done(self.count_refusal(outcome));
+        };
+        let channel = Arc::clone(self);
+        store.write_then(edits, move |written| {
+            if written.is_ok() {
+                distribution.enqueue(&channel.shared);
+            }
+            done(channel.count_refusal(written.and(outcome)));
+        });
+    }
+
+    fn count_refusal(&self, outcome: Result<(), SystemException>) -> Result<(), SystemException> {
+        outcome.inspect_err(|_| _ = self.counts.refused.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Gives the events that pass the filters of their supplier their shares of the bounds, up to the first that is refused.
+    /// They are not yet published, unless they have to make room for those behind them.
+    fn accept_all(
+        self: &Arc<Self>,
+        proxy: &Proxy,
+        events: Vec<Content>,
+    ) -> (Vec<ReceivedEvent>, Result<(), SystemException>) {
         let supplier = proxy.own_qos();
         let mut accepted = Vec::new();
         let outcome = events.into_iter().try_for_each(|content| {
@@ -146,8 +207,7 @@ impl Channel {
             // Those of the store are written together.
             if self.is_persistent(&content) { Ok(()) } else { self.publish(std::mem::take(&mut accepted)) }
         });
-        let outcome = self.publish(accepted).and(outcome);
-        outcome.inspect_err(|_| _ = self.counts.refused.fetch_add(1, Ordering::Relaxed))
+        (accepted, outcome)
     }
 
     /// Whether an event of this channel outlives the process.
@@ -263,6 +323,17 @@ impl Channel {
     /// Puts events into the queues of the consumers that they concern, after those of the store are written. No consumer is
     /// waited for.
     pub(crate) fn distribute(&self, events: &[ReceivedEvent]) -> Result<(), SystemException> {
+        let mut distribution = self.distribution(events)?;
+        let edits = std::mem::take(&mut distribution.edits);
+        if let Some(store) = self.shared.store.as_ref().filter(|_| !edits.is_empty()) {
+            store.write(edits)?;
+        }
+        distribution.enqueue(&self.shared);
+        Ok(())
+    }
+
+    /// Selects the consumers that events concern.
+    fn distribution(&self, events: &[ReceivedEvent]) -> Result<Distribution, SystemException> {
         let qos = *self.qos.read();
         let mut edits = Vec::new();
         let mut selected = Vec::new();
@@ -290,13 +361,7 @@ impl Channel {
                 edits.push(event.record(self.id, stored, None)?); // its targets have it from now on
             }
         }
-        if let Some(store) = self.shared.store.as_ref().filter(|_| !edits.is_empty()) {
-            store.write(edits)?;
-        }
-        for (proxy, lifetime, event) in selected {
-            proxy.enqueue(&self.shared, event, lifetime);
-        }
-        Ok(())
+        Ok(Distribution { edits, selected })
     }
 
     /// The connected consumers that an event concerns, with its life for each of them.

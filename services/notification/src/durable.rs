@@ -1,14 +1,18 @@
-//! The store of a running service: group commit, changes that no call waits for, and the thread that writes them.
+//! The store of a running service: group commit, changes that no call waits for, and the threads that write them.
+//!
+//! The committer writes the events of all suppliers that wait, together with the removals so far, by one synchronization;
+//! those that come meanwhile are its next batch. No thread that serves suppliers waits for the disk: the committer puts the
+//! events into queues and sends the replies. Removals have no synchronization of their own while events are written.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use spandrel::SystemException;
 use spandrel::net::sync::{Arc, Condition, Mutex};
-use spandrel::{CompletionStatus, SystemException};
 use spandrel_store::{Backup, GroupCommit, StoreFailure};
 
 use crate::store::{Edit, Store, TargetKey};
@@ -29,7 +33,8 @@ pub(crate) struct DurableStore {
     background: Mutex<Background>,
     changed: Condition,
     last_event: AtomicU64,
-    thread: Mutex<Option<thread::JoinHandle<()>>>,
+    /// The thread of jobs and of removals, and the committer.
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
 /// The work of the store's thread.
@@ -37,6 +42,8 @@ pub(crate) struct DurableStore {
 struct Background {
     /// Changes that no call waits for: they are part of the next write.
     edits: Vec<Edit>,
+    /// Whether the thread waits for further edits.
+    is_collecting: bool,
     jobs: VecDeque<Box<dyn FnOnce() + Send>>,
     /// Whether the service ends: objects that end now stay in the store.
     is_frozen: bool,
@@ -50,7 +57,7 @@ impl std::fmt::Debug for Background {
 }
 
 impl DurableStore {
-    /// Starts the thread of a store. `last_event` is the number of its last event.
+    /// Starts the threads of a store. `last_event` is the number of its last event.
     pub(crate) fn start(store: Store, last_event: u64) -> Arc<Self> {
         let durable = Arc::new(Self {
             store: Mutex::new(Some(store)),
@@ -58,12 +65,19 @@ impl DurableStore {
             background: Mutex::default(),
             changed: Condition::new(),
             last_event: AtomicU64::new(last_event),
-            thread: Mutex::new(None),
+            threads: Mutex::default(),
         });
-        let running = Arc::clone(&durable);
-        let thread = thread::Builder::new().name("spandrel-store".to_owned()).spawn(move || running.run());
-        *durable.thread.lock() = Some(thread.expect("the system has a thread left"));
+        let (running, committer) = (Arc::clone(&durable), Arc::clone(&durable));
+        durable.add_thread("spandrel-store", move || running.run());
+        durable.add_thread("spandrel-commit", move || {
+            committer.commits.run_committer(|batch| committer.apply(&batch));
+        });
         durable
+    }
+
+    fn add_thread(&self, name: &str, run: impl FnOnce() + Send + 'static) {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
+        self.threads.lock().push(thread.expect("the system has a thread left"));
     }
 
     /// The number of a new event.
@@ -76,13 +90,16 @@ impl DurableStore {
     /// # Errors
     /// PERSIST_STORE if the store cannot be written.
     pub(crate) fn write(&self, edits: Vec<Edit>) -> Result<(), SystemException> {
-        self.commits.submit(edits, |batch| self.apply(&batch)).map_err(|failure| {
-            let (completed, text) = match failure {
-                StoreFailure::Unchanged(text) => (CompletionStatus::No, text),
-                StoreFailure::Uncertain(text) => (CompletionStatus::Maybe, text),
-            };
-            SystemException::persist_store(0, completed).with_detail(move || text)
-        })
+        self.commits.submit(edits, |batch| self.apply(&batch)).map_err(SystemException::from)
+    }
+
+    /// As [`write`](Self::write), without a wait: `done` is called with the outcome, by the committer.
+    pub(crate) fn write_then(&self, edits: Vec<Edit>, done: impl FnOnce(Result<(), SystemException>) + Send + 'static) {
+        if self.has_ended() {
+            return done(Err(ended().into()));
+        }
+        let done = move |outcome: Result<(), StoreFailure>| done(outcome.map_err(SystemException::from));
+        self.commits.submit_to_committer(edits, Box::new(done));
     }
 
     fn apply(&self, batch: &[Vec<Edit>]) -> Vec<Result<(), StoreFailure>> {
@@ -108,7 +125,8 @@ impl DurableStore {
             return;
         }
         background.edits.push(edit);
-        if background.edits.len() == 1 || background.edits.len() == COLLECTED {
+        // The thread that collects them wakes by itself.
+        if (background.edits.len() == 1 && !background.is_collecting) || background.edits.len() == COLLECTED {
             self.changed.notify_all();
         }
     }
@@ -148,8 +166,20 @@ impl DurableStore {
                     return;
                 }
                 let job = background.jobs.pop_front();
-                if job.is_none() && background.edits.len() < COLLECTED {
-                    _ = self.changed.wait_for(&mut background, COLLECTION);
+                if job.is_none() {
+                    let end = Instant::now() + COLLECTION;
+                    background.is_collecting = true;
+                    while background.jobs.is_empty() && !background.has_ended && background.edits.len() < COLLECTED {
+                        let rest = end.saturating_duration_since(Instant::now());
+                        if rest.is_zero() {
+                            break;
+                        }
+                        _ = self.changed.wait_for(&mut background, rest);
+                    }
+                    background.is_collecting = false;
+                    if background.edits.is_empty() {
+                        continue; // the committer has written them
+                    }
                 }
                 job
             };
@@ -170,7 +200,7 @@ impl DurableStore {
         self.background.lock().is_frozen = true;
     }
 
-    /// Writes the changes that are left, ends the thread, and closes the file.
+    /// Writes the changes that are left, ends the threads, and closes the file, which then needs no redo log.
     pub(crate) fn stop(&self) {
         self.freeze();
         if let Err(error) = self.write(Vec::new()) {
@@ -183,11 +213,13 @@ impl DurableStore {
         };
         self.changed.notify_all();
         drop(jobs);
-        let thread = self.thread.lock().take();
-        if let Some(thread) = thread {
+        self.commits.close();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
             _ = thread.join();
         }
-        *self.store.lock() = None;
+        if let Some(Err(error)) = self.store.lock().take().map(|mut store| store.complete()) {
+            tracing::warn!(%error, "the redo log of the store remains in use");
+        }
     }
 
     /// Whether the thread has ended: jobs are dropped.
@@ -197,7 +229,7 @@ impl DurableStore {
 
     /// Begins a copy of the state in the file.
     pub(crate) fn begin_backup(&self) -> Result<Backup, StoreFailure> {
-        Ok(self.store.lock().as_mut().ok_or_else(ended)?.begin_backup()?)
+        self.store.lock().as_mut().ok_or_else(ended)?.begin_backup()
     }
 }
 

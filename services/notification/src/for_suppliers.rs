@@ -1,6 +1,7 @@
 //! The interfaces of proxies for suppliers: the proxy is a consumer.
 
 use spandrel::SystemException;
+use spandrel::server::{DeferredOperations, ServerCall, TakenRequest};
 use spandrel::services::cos_event_channel_admin::proxy_pull_consumer::ConnectPullSupplierError;
 use spandrel::services::cos_event_channel_admin::proxy_push_consumer::ConnectPushSupplierError;
 use spandrel::services::cos_event_channel_admin::{self as event_service};
@@ -190,5 +191,37 @@ impl SequenceProxyPullConsumerServant for ProxyServant {
 
     fn resume_connection(&self) -> Result<(), ResumeError> {
         self.resume()
+    }
+}
+
+/// The pushes to a persistent channel, whose threads do not wait for the disk: the store's thread sends the replies.
+pub(crate) struct DeferredPushes(pub(crate) ProxyServant);
+
+impl DeferredOperations for DeferredPushes {
+    fn take<'m>(&self, call: ServerCall<'m>) -> Result<TakenRequest<'m>, SystemException> {
+        let ProxyServant { channel, proxy } = &self.0;
+        // A one-way is made in its order, and an unconnected proxy answers by its skeleton.
+        if !call.is_response_expected() || !proxy.connection.is_connected() || channel.durable().is_none() {
+            return Ok(TakenRequest::LeftToSkeleton(call));
+        }
+        let structured = |event| Content::Structured(Box::new(event));
+        let events = match call.operation() {
+            "push" => {
+                let (value,): (Any,) = call.decode_arguments()?;
+                vec![Content::from_any(&value)]
+            }
+            "push_structured_event" => {
+                let (event,): (StructuredEvent,) = call.decode_arguments()?;
+                vec![structured(event)]
+            }
+            "push_structured_events" => {
+                let (events,): (Vec<StructuredEvent>,) = call.decode_arguments()?;
+                events.into_iter().map(structured).collect()
+            }
+            _ => return Ok(TakenRequest::LeftToSkeleton(call)),
+        };
+        let (reply, replied) = call.defer_reply::<(), SystemException>()?;
+        channel.receive_then(proxy, events, move |outcome| reply.send(outcome));
+        Ok(TakenRequest::Taken(replied))
     }
 }

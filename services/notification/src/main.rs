@@ -2,6 +2,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -9,7 +10,7 @@ use spandrel_daemon::{Daemon, DaemonArgs, EXIT_CODES, Failure, FailureKind, Publ
 use spandrel_delivery::DeliveryArgs;
 use spandrel_notification::{
     FACTORY_KEY, Limits, NotificationError, NotificationOptions, NotificationService, STORE_FILE, StoreCounts,
-    check_store,
+    StoreError, check_store, recover_store,
 };
 use spandrel_store::{BackupCommand, Service};
 
@@ -48,6 +49,8 @@ struct Args {
 enum Command {
     /// Verify the store of a service that does not run. No file is written
     Check,
+    /// Open the store of a service that does not run without the changes of its redo log that cannot be read
+    Recover,
     /// Make a running service copy its store into the folder `backups/notification` below its data folder
     Backup(BackupCommand),
 }
@@ -57,7 +60,8 @@ fn main() -> ExitCode {
         let args = spandrel_daemon::parse::<Args>();
         match &args.command {
             None => serve(&args),
-            Some(Command::Check) => check(&args.daemon),
+            Some(Command::Check) => count(&args.daemon, check_store),
+            Some(Command::Recover) => count(&args.daemon, recover_store),
             Some(Command::Backup(backup)) => backup.run(Service::Notification, &args.daemon, PORT),
         }
     })
@@ -101,9 +105,10 @@ fn failure(error: NotificationError) -> Failure {
     }
 }
 
-fn check(args: &DaemonArgs) -> Result<(), Failure> {
+/// Opens the store by a function, and prints its counts.
+fn count(args: &DaemonArgs, open: impl FnOnce(&Path) -> Result<StoreCounts, StoreError>) -> Result<(), Failure> {
     let file = args.data_folder()?.join(STORE_FILE);
-    let counts = check_store(&file).map_err(|error| Failure::new(FailureKind::Data, error))?;
+    let counts = open(&file).map_err(|error| Failure::new(FailureKind::Data, error))?;
     let StoreCounts { channels, connections, filters, events, .. } = counts;
     spandrel_daemon::print(&format!(
         "the store is sound: {channels} channels with {connections} connections, {filters} filters and {events} events\n"

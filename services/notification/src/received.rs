@@ -10,7 +10,6 @@ use crate::durable::{StoredEvent, Target};
 use crate::encoding::encoded;
 use crate::live::LiveEvent;
 use crate::notification::{Content, Notification};
-use crate::records::EventRecord;
 use crate::store::{Edit, TargetLifetime};
 
 /// An event that a channel has accepted. Properties of its header and of its supplier's proxy are resolved.
@@ -43,16 +42,18 @@ impl ReceivedEvent {
         stored: &StoredEvent,
         starts: Option<Instant>,
     ) -> Result<Edit, SystemException> {
-        let content = match &*self.content {
-            Content::Any(value) => (vec![value.clone()], Vec::new()),
-            Content::Structured(event) => (Vec::new(), vec![(**event).clone()]),
+        let (value, event) = match &*self.content {
+            Content::Any(value) => (Some(value), None),
+            Content::Structured(event) => (None, Some(&**event)),
         };
         let clock = Clock::now();
-        let record: EventRecord = (
-            content,
+        let expires = self.expires.map(|end| clock.micros(end));
+        // As `EventRecord`, without copies.
+        let record = (
+            (value.as_slice(), event.as_slice()),
             channel,
-            self.priority.into_iter().collect(),
-            self.expires.map(|end| clock.micros(end)).into_iter().collect(),
+            self.priority.as_slice(),
+            expires.as_slice(),
             clock.micros(Some(self.received)),
             clock.micros(starts),
         );

@@ -8,11 +8,13 @@ use spandrel::Orb;
 use spandrel::cdr::{CdrError, OctetForm, from_octets};
 use spandrel_cdr::Decode;
 use spandrel_store::{
-    Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFailure, StoreFile, StoreFileError, copy_table,
+    Backup, Layout, LogPolicy, OpenCause, OpenError, RedoLogError, Service, Storage, StoreFailure, StoreFile,
+    StoreFileError, copy_table,
 };
 
 use crate::encoding::form;
 use crate::kind::Side;
+use crate::pending::{PendingEvents, decode_record, encode_record};
 use crate::records::{AdminRecord, ChannelRecord, EventRecord, FilterRecord, ProxyRecord};
 
 const CHANNELS: TableDefinition<'_, i32, &[u8]> = TableDefinition::new("channels");
@@ -21,14 +23,16 @@ const ADMINS: TableDefinition<'_, (i32, bool, i32), &[u8]> = TableDefinition::ne
 /// By the ids of channel and proxy.
 const PROXIES: TableDefinition<'_, (i32, i32), &[u8]> = TableDefinition::new("proxies");
 const FILTERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("filters");
-const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events");
+pub(crate) const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events");
 /// The consumers that have not yet got an event: the ids of channel and proxy, the number of the event. Its priority and the
 /// end of its life for this consumer.
-const TARGETS: TableDefinition<'_, (i32, i32, u64), (i16, u64)> = TableDefinition::new("targets");
+pub(crate) const TARGETS: TableDefinition<'_, (i32, i32, u64), (i16, u64)> = TableDefinition::new("targets");
 /// The numbers up to which ids may be in use: `channels`, `filters`.
 const SETTINGS: TableDefinition<'_, &str, u64> = TableDefinition::new("settings");
 /// The memory for pages, in octets. All records are read once, at the start.
 const CACHE: usize = 16 << 20;
+/// The size of the redo log, in octets: some ten thousand small events between two checkpoints.
+const LOG: u64 = 4 << 20;
 
 static LAYOUT: Layout = Layout { service: Service::Notification, version: 1, create, convert, copy };
 
@@ -161,9 +165,12 @@ pub(crate) struct StoredState {
     pub(crate) last_filter: u64,
 }
 
-/// The database file of a service.
+/// The database file of a service, with its redo log.
 #[derive(Debug)]
-pub(crate) struct Store(StoreFile);
+pub(crate) struct Store {
+    file: StoreFile,
+    pending: PendingEvents,
+}
 
 /// The records of the tables, undecoded.
 #[derive(Default)]
@@ -172,8 +179,8 @@ struct Records {
     admins: Vec<((i32, bool, i32), Vec<u8>)>,
     proxies: Vec<((i32, i32), Vec<u8>)>,
     filters: Vec<(u64, Vec<u8>)>,
-    events: Vec<(u64, Vec<u8>)>,
-    targets: Vec<(TargetKey, TargetLifetime)>,
+    events: BTreeMap<u64, Vec<u8>>,
+    targets: BTreeMap<TargetKey, TargetLifetime>,
     last_channel: u64,
     last_filter: u64,
 }
@@ -199,16 +206,43 @@ impl Records {
         }
         for record in reading.open_table(EVENTS)?.iter()? {
             let (key, octets) = record?;
-            records.events.push((key.value(), octets.value().to_vec()));
+            records.events.insert(key.value(), octets.value().to_vec());
         }
         for record in reading.open_table(TARGETS)?.iter()? {
             let (key, lifetime) = record?;
-            records.targets.push((key.value(), lifetime.value()));
+            records.targets.insert(key.value(), lifetime.value());
         }
         let settings = reading.open_table(SETTINGS)?;
         let setting = |name| Ok::<_, redb::Error>(settings.get(name)?.map_or(0, |number| number.value()));
         (records.last_channel, records.last_filter) = (setting("channels")?, setting("filters")?);
         Ok(records)
+    }
+
+    /// The changes of records of the redo log, which are made here as well.
+    ///
+    /// # Errors
+    /// A record that this version does not know.
+    fn repeat(&mut self, log: &[Vec<u8>]) -> Result<PendingEvents, RedoLogError> {
+        let last_event = self.events.keys().last().copied().unwrap_or_default();
+        let last_target = self.targets.keys().map(|key| key.2).max().unwrap_or_default();
+        let mut pending = PendingEvents::new(last_event.max(last_target));
+        for (nth, record) in log.iter().enumerate() {
+            let edits = decode_record(record).ok_or_else(|| RedoLogError::Contents(format!("record {nth}")))?;
+            edits.iter().for_each(|edit| pending.add(edit));
+        }
+        for (number, record) in pending.events() {
+            match record {
+                Some(record) => _ = self.events.insert(number, record.clone()),
+                None => _ = self.events.remove(&number),
+            }
+        }
+        for (key, lifetime) in pending.targets() {
+            match lifetime {
+                Some(lifetime) => _ = self.targets.insert(key, lifetime),
+                None => _ = self.targets.remove(&key),
+            }
+        }
+        Ok(pending)
     }
 
     /// # Errors
@@ -243,7 +277,7 @@ impl Records {
         for (number, octets) in self.events {
             state.events.insert(number, record(&octets, form, format!("event {number}"))?);
         }
-        state.targets = self.targets;
+        state.targets = self.targets.into_iter().collect();
         Ok(state)
     }
 }
@@ -252,25 +286,55 @@ impl Store {
     /// Opens the file, or creates it, and reads its contents. References are those of the ORB; without one, they are only
     /// verified.
     pub(crate) fn open(storage: Storage, orb: Option<&Orb>) -> Result<(Self, StoredState), StoreError> {
-        let mut file = StoreFile::open(storage, &LAYOUT, CACHE)?;
-        let records = file.read(Records::read)?;
+        let (mut file, log) = StoreFile::open_logged(storage, &LAYOUT, CACHE, LOG)?;
+        let mut records = file.read(Records::read)?;
+        let pending = records.repeat(&log).map_err(|cause| {
+            let storage = file.storage();
+            storage.error(OpenCause::RedoLog { file: storage.log_path(), cause })
+        })?;
         let form = match orb {
             Some(orb) => form().binder(orb),
             None => form(),
         };
         let damaged = |text: String| file.storage().error(OpenCause::Contents(text));
         let state = records.decode(&form).map_err(damaged)?;
-        Ok((Self(file), state))
+        Ok((Self { file, pending }, state))
     }
 
-    /// Writes edits in their order. They are durable when this returns.
+    /// Writes edits in their order. They are durable when this returns: as a record of the redo log, if they are of events
+    /// alone and the log has room for them, otherwise by a checkpoint.
     pub(crate) fn write<'e>(&mut self, edits: impl Iterator<Item = &'e Edit> + Clone) -> Result<(), StoreFailure> {
-        Ok(self.0.change(|writing| edits.clone().try_for_each(|edit| edit.apply(writing)))?)
+        if let Some(record) = encode_record(edits.clone())
+            && self.file.append(&record)?
+        {
+            edits.for_each(|edit| self.pending.add(edit));
+            return Ok(());
+        }
+        self.pending.begin_write(edits.clone());
+        let pending = &self.pending;
+        self.file.change(|writing| {
+            pending.apply(writing)?;
+            edits.clone().try_for_each(|edit| edit.apply(writing))
+        })?;
+        self.pending.end_write();
+        Ok(())
     }
 
-    /// Begins a copy of the state in the file.
-    pub(crate) fn begin_backup(&mut self) -> Result<Backup, StoreFileError> {
-        self.0.begin_backup()
+    /// Writes all changes to the file of the database, which needs no redo log until the next one.
+    pub(crate) fn complete(&mut self) -> Result<(), StoreFailure> {
+        self.pending.begin_write(std::iter::empty());
+        let pending = &self.pending;
+        self.file.complete(|writing| pending.apply(writing))?;
+        self.pending.end_write();
+        Ok(())
+    }
+
+    /// Begins a copy of the state in the file, after a checkpoint.
+    pub(crate) fn begin_backup(&mut self) -> Result<Backup, StoreFailure> {
+        if !self.pending.is_empty() {
+            self.complete()?;
+        }
+        Ok(self.file.begin_backup()?)
     }
 }
 
@@ -299,10 +363,31 @@ pub struct StoreCounts {
 /// A file that cannot be read, is in use, is damaged, or is the store of another service or version.
 pub fn check_store(file: &Path) -> Result<StoreCounts, StoreError> {
     let (_, state) = Store::open(Storage::read_only(file), None)?;
-    Ok(StoreCounts {
-        channels: state.channels.len(),
-        connections: state.channels.values().map(|channel| channel.proxies.len()).sum(),
-        filters: state.filters.len(),
-        events: state.events.len(),
-    })
+    Ok(state.counts())
+}
+
+/// Opens the store of a service that does not run also if its redo log is damaged, or belongs to another store: the changes
+/// before the damage are repeated, and the others are dropped. A warning in the log has their number.
+///
+/// # Errors
+/// As [`check_store`], except for the redo log; a file that cannot be written.
+pub fn recover_store(file: &Path) -> Result<StoreCounts, StoreError> {
+    let (mut store, state) = Store::open(Storage::file(file).with_policy(LogPolicy::DropDamaged), None)?;
+    let pending = &store.pending;
+    store.file.complete(|writing| pending.apply(writing))?;
+    // The log gets the header of this store, after the database has all changes.
+    store.file.change(|_| Ok(()))?;
+    store.file.complete(|_| Ok(()))?;
+    Ok(state.counts())
+}
+
+impl StoredState {
+    fn counts(&self) -> StoreCounts {
+        StoreCounts {
+            channels: self.channels.len(),
+            connections: self.channels.values().map(|channel| channel.proxies.len()).sum(),
+            filters: self.filters.len(),
+            events: self.events.len(),
+        }
+    }
 }

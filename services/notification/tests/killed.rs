@@ -137,3 +137,39 @@ fn a_store_is_checked_and_copied_and_a_damaged_one_is_refused() {
         assert!(output.status.code() == Some(4) && errors.contains("notification.redb"), "{errors}");
     }
 }
+
+#[test]
+fn a_damaged_redo_log_is_refused_until_it_is_recovered() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut child, address) = start_at(folder.path(), 0, &[]);
+    let client = Orb::builder().build().unwrap();
+    let channel = factory(&client, &address).create_channel(&persistent(), &[]).unwrap().0.unwrap();
+    let _consumer = pulling(&channel);
+    let pushes = supplier(&channel);
+    ["1", "2", "3"].iter().for_each(|name| pushes.push_structured_event(&event(name, 1)).unwrap());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    client.shutdown().unwrap();
+
+    let run = |command_name: &str| command().arg("--data").arg(folder.path()).arg(command_name).output().unwrap();
+    let sound =
+        |events: usize| format!("the store is sound: 1 channels with 2 connections, 0 filters and {events} events\n");
+    let output = run("check");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), sound(3), "{output:?}");
+    let log = folder.path().join("notification.redb.log");
+    let mut octets = std::fs::read(&log).unwrap();
+    octets[512 + 40] ^= 1; // in the payload of the first record
+    std::fs::write(&log, octets).unwrap();
+    let started = command().args(["--listen", "iiop://127.0.0.1:0", "--data"]).arg(folder.path()).output().unwrap();
+    for output in [run("check"), started] {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(4) && errors.contains("`recover`"), "{errors}");
+    }
+    for name in ["recover", "check"] {
+        let output = run(name);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), sound(0), "{output:?}");
+    }
+    let (mut child, _) = start_at(folder.path(), 0, &[]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

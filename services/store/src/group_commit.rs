@@ -5,7 +5,8 @@
 //!
 //! A thread either waits for the outcome of its change ([`submit`](GroupCommit::submit)), or leaves a function that is
 //! called with it ([`submit_then`](GroupCommit::submit_then)). The next leader is the thread of the first waiting
-//! change; the committer ([`run_committer`](GroupCommit::run_committer)) leads in place of a thread that does not wait.
+//! change; the committer ([`run_committer`](GroupCommit::run_committer)) leads in place of a thread that does not wait, and of
+//! all threads that must not ([`submit_to_committer`](GroupCommit::submit_to_committer)).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{fmt, mem, vec};
@@ -92,6 +93,18 @@ impl<C, O> GroupCommit<C, O> {
     pub fn submit_then(&self, change: C, done: Done<O>, apply: impl FnOnce(Vec<C>) -> Vec<O>) {
         if self.enter(change, Waiter::Function(done)) {
             self.lead(apply);
+        }
+    }
+
+    /// As [`submit_then`](Self::submit_then), and never applies changes in the caller's thread: without a leader, the
+    /// committer leads. So a thread that serves clients goes on while the disk is written, and all changes that it
+    /// submits meanwhile are one batch.
+    pub fn submit_to_committer(&self, change: C, done: Done<O>) {
+        let mut queue = self.queue.lock();
+        queue.waiting.push((change, Waiter::Function(done)));
+        if !mem::replace(&mut queue.has_leader, true) {
+            queue.appoints_committer = true;
+            self.committer.notify_one();
         }
     }
 
@@ -300,6 +313,27 @@ mod tests {
         outcomes.sort_unstable();
         assert_eq!(outcomes, (0..8).flat_map(|thread| (0..200).map(move |nth| (thread, nth))).collect::<Vec<_>>());
         assert!(!commit.queue.lock().has_leader);
+    }
+
+    #[test]
+    fn the_committer_applies_changes_of_threads_that_go_on() {
+        let commit = GroupCommit::<bool, ()>::default();
+        let apply = |batch: Vec<bool>| {
+            assert_eq!(thread::current().name(), Some("committer"));
+            batch.iter().map(|_| ()).collect()
+        };
+        let (ended, outcomes) = mpsc::channel();
+        thread::scope(|scope| {
+            let _close = Close(&commit);
+            let run = || commit.run_committer(apply);
+            thread::Builder::new().name("committer".to_owned()).spawn_scoped(scope, run).unwrap();
+            for nth in 0..500 {
+                let ended = ended.clone();
+                commit.submit_to_committer(false, Box::new(move |()| ended.send(nth).unwrap()));
+            }
+        });
+        drop(ended);
+        assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), (0..500).collect::<Vec<_>>());
     }
 
     #[test]
