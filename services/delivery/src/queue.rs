@@ -57,17 +57,26 @@ struct QueueState<W: WaitingPull> {
     bounds: QueueBounds,
     events: Schedule<Arc<Event<W::Value>>>,
     octets: usize,
-    /// The events of the push in progress.
-    pushed: Vec<Arc<Event<W::Value>>>,
+    pushed: PushInProgress,
     pulls: VecDeque<W>,
-    /// The task that pushes events.
+    /// The task that pushes events, and the number of events for which it waits.
     waker: Option<Waker>,
+    wanted: usize,
     is_closed: bool,
     is_suspended: bool,
     delivered: u64,
     dropped: u64,
     expired: u64,
     failures: u32,
+}
+
+/// The events that a consumer is being called with; the task has them.
+#[derive(Debug, Default)]
+struct PushInProgress {
+    events: usize,
+    octets: usize,
+    /// The receipt of the first one.
+    received: Option<Instant>,
 }
 
 impl<W: WaitingPull> QueueState<W> {
@@ -87,6 +96,16 @@ impl<W: WaitingPull> QueueState<W> {
         let events: Vec<_> = std::iter::from_fn(|| self.pop(&accepts)).take(how_many).collect();
         self.delivered += count(events.len());
         events
+    }
+
+    /// The `pull` that waits for an event with this content.
+    fn next_pull(&mut self, content: &W::Value) -> Option<W> {
+        while let Some(index) = self.pulls.iter().position(|pull| pull.is_cancelled() || pull.accepts(content)) {
+            if let Some(reply) = self.pulls.remove(index).filter(|reply| !reply.is_cancelled()) {
+                return Some(reply);
+            }
+        }
+        None
     }
 
     /// Discards one event. Returns whether there was one.
@@ -117,9 +136,10 @@ impl<W: WaitingPull> EventQueue<W> {
             bounds,
             events: Schedule::new(bounds.order, bounds.discard),
             octets: 0,
-            pushed: Vec::new(),
+            pushed: PushInProgress::default(),
             pulls: VecDeque::new(),
             waker: None,
+            wanted: 0,
             is_closed: false,
             is_suspended: false,
             delivered: 0,
@@ -137,28 +157,36 @@ impl<W: WaitingPull> EventQueue<W> {
         state.shrink();
     }
 
-    /// Adds an event, and discards events beyond the bounds. Returns the `pull` that gets the event in place of the queue.
-    pub fn add(&self, event: Arc<Event<W::Value>>, lifetime: Lifetime) -> Option<EndedPull<W>> {
+    /// Adds events in their order, and discards events beyond the bounds. The calls of `pull` that get events in place of the
+    /// queue are pushed to `ended`.
+    pub fn add(
+        &self,
+        events: impl IntoIterator<Item = (Arc<Event<W::Value>>, Lifetime)>,
+        ended: &mut Vec<EndedPull<W>>,
+    ) {
         let waker = {
             let mut state = self.0.lock();
             if state.is_closed {
-                return None;
+                return;
             }
-            let mut is_next = |pull: &W| pull.is_cancelled() || pull.accepts(&event.value);
-            while let Some(index) = state.pulls.iter().position(&mut is_next) {
-                let Some(reply) = state.pulls.remove(index).filter(|reply| !reply.is_cancelled()) else { continue };
-                state.delivered += 1;
-                return Some((reply, PullEnd::Events(vec![event])));
+            for (event, lifetime) in events {
+                match state.next_pull(&event.value) {
+                    Some(reply) => {
+                        state.delivered += 1;
+                        ended.push((reply, PullEnd::Events(vec![event])));
+                    }
+                    None => {
+                        state.octets += event.octets;
+                        state.events.insert(event, lifetime);
+                        state.shrink();
+                    }
+                }
             }
-            state.octets += event.octets;
-            state.events.insert(event, lifetime);
-            state.shrink();
-            state.waker.take()
+            if state.events.len() >= state.wanted { state.waker.take() } else { None }
         };
         if let Some(waker) = waker {
             waker.wake();
         }
-        None
     }
 
     /// Discards the event that the order of discarding selects. Returns false if the queue is empty.
@@ -212,24 +240,28 @@ impl<W: WaitingPull> EventQueue<W> {
                 return Poll::Ready(());
             }
             state.waker = Some(context.waker().clone());
+            state.wanted = how_many;
             Poll::Pending
         })
         .await;
     }
 
-    /// Takes the next events to push. They count as queued until [`end_push`](Self::end_push).
-    pub(crate) fn begin_push(&self, how_many: usize) -> Vec<Arc<Event<W::Value>>> {
+    /// Moves the next events to push into `events`. They count as queued until [`end_push`](Self::end_push).
+    pub(crate) fn begin_push(&self, how_many: usize, events: &mut Vec<Arc<Event<W::Value>>>) {
+        events.clear();
         let mut state = self.0.lock();
-        let events: Vec<_> = std::iter::from_fn(|| state.pop(|_| true)).take(how_many).collect();
-        state.pushed.clone_from(&events);
-        events
+        events.extend(std::iter::from_fn(|| state.pop(|_| true)).take(how_many));
+        state.pushed = PushInProgress {
+            events: events.len(),
+            octets: events.iter().map(|event| event.octets).sum(),
+            received: events.first().map(|event| event.received),
+        };
     }
 
     /// Counts the events of [`begin_push`](Self::begin_push) as delivered or dropped.
     pub(crate) fn end_push(&self, is_delivered: bool) {
         let mut state = self.0.lock();
-        let events = count(state.pushed.len());
-        state.pushed.clear();
+        let events = count(std::mem::take(&mut state.pushed).events);
         if is_delivered {
             state.delivered += events;
             state.failures = 0;
@@ -275,9 +307,8 @@ impl<W: WaitingPull> EventQueue<W> {
         let pulls = {
             let mut state = self.0.lock();
             state.is_closed = true;
-            state.dropped += count(state.events.len() + state.pushed.len());
+            state.dropped += count(state.events.len() + std::mem::take(&mut state.pushed).events);
             state.events.clear();
-            state.pushed = Vec::new();
             state.octets = 0;
             state.waker = None;
             std::mem::take(&mut state.pulls)
@@ -289,10 +320,11 @@ impl<W: WaitingPull> EventQueue<W> {
     #[must_use]
     pub fn counts(&self) -> QueueCounts {
         let state = self.0.lock();
-        let next = state.pushed.first().or_else(|| state.events.first()).map(|event| event.received.elapsed());
+        let next = state.pushed.received.or_else(|| Some(state.events.first()?.received));
+        let next = next.map(|received| received.elapsed());
         QueueCounts {
-            queued: state.events.len() + state.pushed.len(),
-            octets: state.octets + state.pushed.iter().map(|event| event.octets).sum::<usize>(),
+            queued: state.events.len() + state.pushed.events,
+            octets: state.octets + state.pushed.octets,
             lag_ms: next.map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             delivered: state.delivered,
             dropped: state.dropped,

@@ -1,6 +1,6 @@
 //! The order in which events leave a queue: to a consumer, or because of the queue's bounds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
 /// The order in which a consumer gets the events of its queue.
@@ -46,8 +46,9 @@ type Key = (i64, u64);
 pub(crate) struct Schedule<T> {
     order: QueueOrder,
     discard: DiscardOrder,
+    /// With their numbers, if both orders begin with the oldest entry; otherwise empty.
+    fifo: VecDeque<(u64, (T, Lifetime))>,
     entries: BTreeMap<Key, (T, Lifetime)>,
-    /// Empty if both orders begin with the oldest entry.
     discards: BTreeMap<Key, Key>,
     next: u64,
     epoch: Instant,
@@ -56,11 +57,11 @@ pub(crate) struct Schedule<T> {
 impl<T> Schedule<T> {
     pub(crate) fn new(order: QueueOrder, discard: DiscardOrder) -> Self {
         let (entries, discards) = (BTreeMap::new(), BTreeMap::new());
-        Self { order, discard, entries, discards, next: 0, epoch: Instant::now() }
+        Self { order, discard, fifo: VecDeque::new(), entries, discards, next: 0, epoch: Instant::now() }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.fifo.len() + self.entries.len()
     }
 
     pub(crate) fn insert(&mut self, value: T, lifetime: Lifetime) {
@@ -69,15 +70,17 @@ impl<T> Schedule<T> {
     }
 
     fn insert_numbered(&mut self, number: u64, value: T, lifetime: Lifetime) {
+        if !self.is_indexed() {
+            self.fifo.push_back((number, (value, lifetime)));
+            return;
+        }
         let rank = match self.order {
             QueueOrder::Fifo => 0,
             QueueOrder::Priority => -i64::from(lifetime.priority),
             QueueOrder::Deadline => self.deadline(lifetime),
         };
         let key = (rank, number);
-        if self.is_indexed() {
-            self.discards.insert(self.discard_key(number, lifetime), key);
-        }
+        self.discards.insert(self.discard_key(number, lifetime), key);
         self.entries.insert(key, (value, lifetime));
     }
 
@@ -102,26 +105,32 @@ impl<T> Schedule<T> {
 
     /// The entry that is delivered next.
     pub(crate) fn first(&self) -> Option<&T> {
-        self.entries.first_key_value().map(|(_, (value, _))| value)
+        let oldest = self.fifo.front().map(|(_, (value, _))| value);
+        oldest.or_else(|| self.entries.first_key_value().map(|(_, (value, _))| value))
     }
 
     /// Removes the entry that is delivered next, of those for which the function is true; its life may have ended.
     pub(crate) fn pop(&mut self, accepts: impl Fn(&T) -> bool) -> Option<(T, Lifetime)> {
+        if !self.is_indexed() {
+            let index = self.fifo.iter().position(|(_, (value, _))| accepts(value))?;
+            return self.fifo.remove(index).map(|(_, entry)| entry);
+        }
         let ((_, number), entry) = if accepts(self.first()?) {
             self.entries.pop_first()?
         } else {
             let key = self.entries.iter().find(|(_, (value, _))| accepts(value)).map(|(key, _)| *key)?;
             self.entries.remove_entry(&key)?
         };
-        if self.is_indexed() {
-            self.discards.remove(&self.discard_key(number, entry.1));
-        }
+        self.discards.remove(&self.discard_key(number, entry.1));
         Some(entry)
     }
 
     /// Removes the entry that is discarded next.
     pub(crate) fn discard(&mut self) -> Option<T> {
-        let key = if self.is_indexed() { self.discards.pop_first()?.1 } else { *self.entries.first_key_value()?.0 };
+        if !self.is_indexed() {
+            return self.fifo.pop_front().map(|(_, (value, _))| value);
+        }
+        let key = self.discards.pop_first()?.1;
         self.entries.remove(&key).map(|(value, _)| value)
     }
 
@@ -131,14 +140,18 @@ impl<T> Schedule<T> {
             return;
         }
         (self.order, self.discard) = (order, discard);
-        let entries = std::mem::take(&mut self.entries);
+        let indexed = std::mem::take(&mut self.entries).into_iter();
+        let mut entries: Vec<_> = indexed.map(|((_, number), entry)| (number, entry)).collect();
+        entries.extend(std::mem::take(&mut self.fifo));
+        entries.sort_unstable_by_key(|(number, _)| *number); // the first in, first out order is that of insertions
         self.discards.clear();
-        for ((_, number), (value, lifetime)) in entries {
+        for (number, (value, lifetime)) in entries {
             self.insert_numbered(number, value, lifetime);
         }
     }
 
     pub(crate) fn clear(&mut self) {
+        self.fifo = VecDeque::new();
         self.entries = BTreeMap::new();
         self.discards = BTreeMap::new();
     }

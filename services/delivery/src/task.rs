@@ -38,7 +38,9 @@ impl TaskEnd {
                 if state.has_ended {
                     return Poll::Ready(None);
                 }
-                state.waker = Some(context.waker().clone());
+                if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                    state.waker = Some(context.waker().clone());
+                }
             }
             future.as_mut().poll(context).map(Some)
         })

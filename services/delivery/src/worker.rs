@@ -99,12 +99,16 @@ pub struct Delivery<'d, W: WaitingPull> {
 impl<W: WaitingPull> Delivery<'_, W> {
     /// Pushes the events of the queue to its consumer until the connection ends.
     pub async fn push_events(&self, consumer: &impl PushConsumerPeer<W::Value>) -> DeliveryEnd {
+        let mut events = Vec::new();
         loop {
-            let Some(events) = self.next_batch(consumer).await else { return DeliveryEnd::TaskEnded };
+            if self.next_batch(consumer, &mut events).await.is_none() {
+                return DeliveryEnd::TaskEnded;
+            }
             loop {
                 let Some(outcome) = self.task.or(consumer.push(&events)).await else { return DeliveryEnd::TaskEnded };
                 let Err(failure) = outcome else {
                     self.queue.end_push(true);
+                    events.clear();
                     break;
                 };
                 match self.after_failure(&failure).await {
@@ -112,6 +116,7 @@ impl<W: WaitingPull> Delivery<'_, W> {
                     AfterFailure::Repeat => {}
                     AfterFailure::GoOn => {
                         self.queue.end_push(false);
+                        events.clear();
                         break;
                     }
                 }
@@ -120,7 +125,11 @@ impl<W: WaitingPull> Delivery<'_, W> {
     }
 
     /// Waits for the events of a push; `None` if the task is to end.
-    async fn next_batch(&self, consumer: &impl PushConsumerPeer<W::Value>) -> Option<Vec<Arc<Event<W::Value>>>> {
+    async fn next_batch(
+        &self,
+        consumer: &impl PushConsumerPeer<W::Value>,
+        events: &mut Vec<Arc<Event<W::Value>>>,
+    ) -> Option<()> {
         loop {
             self.task.or(self.queue.wait_for(1)).await?;
             let batch = consumer.batch();
@@ -130,9 +139,9 @@ impl<W: WaitingPull> Delivery<'_, W> {
                 self.task.or(either(self.queue.wait_for(most), self.timer.pause(batch.pacing))).await?;
                 self.task.or(self.queue.wait_for(0)).await?; // a suspended queue waits
             }
-            let events = self.queue.begin_push(most);
+            self.queue.begin_push(most, events);
             if !events.is_empty() {
-                return Some(events);
+                return Some(());
             }
         }
     }

@@ -139,11 +139,11 @@ impl Channel {
             }
         };
         let event = Arc::new(Event::new(content, charge));
+        let mut ended = Vec::new();
         for proxy in consumers().filter(|proxy| proxy.is_for(&event.value)) {
-            if let Some(pull) = proxy.queue.add(Arc::clone(&event), Lifetime::default()) {
-                self.shared.replies.send(pull);
-            }
+            proxy.queue.add([(Arc::clone(&event), Lifetime::default())], &mut ended);
         }
+        ended.into_iter().for_each(|pull| self.shared.replies.send(pull));
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use spandrel::services::cos_notify_channel_admin::{
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 use spandrel_daemon::require_at_most;
-use spandrel_delivery::{Connection, Event, Lifetime, QueueCounts, notify_disconnection};
+use spandrel_delivery::{Connection, QueueCounts, notify_disconnection};
 
 use crate::admin::Admin;
 use crate::admin_properties::AdminSettings;
@@ -21,8 +21,9 @@ use crate::changed_member::Member;
 use crate::channel_counts::{ChannelCounts, ChannelNumbers};
 use crate::channel_edits::{ChannelEdits, forget_proxy, peer_reference};
 use crate::constraints::FilteredEvent;
-use crate::durable::{DurableStore, StoredEvent, Target};
-use crate::encoding::encoded_octets;
+use crate::distribution::Distribution;
+use crate::durable::{DurableStore, StoredEvent};
+use crate::encoded_content::EncodedContent;
 use crate::event_interface::EventInterface;
 use crate::event_types::TypeSet;
 use crate::keys::TYPED;
@@ -30,10 +31,10 @@ use crate::kind::{EventForm, ProxyKind, Side};
 use crate::live::LiveEvent;
 use crate::member::MemberState;
 use crate::members::{DEFAULT_ADMIN, Members, next_id};
-use crate::notification::{Content, EventTimes, Notification};
+use crate::notification::{Content, EventTimes};
 use crate::proxy::Proxy;
 use crate::qos::{Qos, Reliability};
-use crate::received::{Clock, ReceivedEvent};
+use crate::received::ReceivedEvent;
 use crate::records::ChannelRecord;
 use crate::shared::Shared;
 use crate::store::Edit;
@@ -61,20 +62,6 @@ pub(crate) struct Channel {
     /// The events that wait for their start.
     delayed: Arc<AtomicUsize>,
     counts: ChannelCounts,
-}
-
-/// The way of events to queues, before it is durable.
-struct Distribution {
-    edits: Vec<Edit>,
-    selected: Vec<(Arc<Proxy>, Lifetime, Arc<Event<Notification>>)>,
-}
-
-impl Distribution {
-    fn enqueue(self, shared: &Shared) {
-        for (proxy, lifetime, event) in self.selected {
-            proxy.enqueue(shared, event, lifetime);
-        }
-    }
 }
 
 /// The reason why a connection ends.
@@ -148,12 +135,10 @@ impl Channel {
         done: impl FnOnce(Result<(), SystemException>) + Send + 'static,
     ) {
         let (accepted, outcome) = self.accept_all(proxy, events);
-        let is_delayed = |event: &ReceivedEvent| event.starts.is_some();
-        let distribution = if accepted.iter().any(is_delayed) { None } else { Some(self.distribution(&accepted)) };
-        let Some(distribution) = distribution else {
+        if accepted.iter().any(|event| event.starts.is_some()) {
             return done(self.count_refusal(self.publish(accepted).and(outcome)));
-        };
-        let mut distribution = match distribution {
+        }
+        let mut distribution = match Distribution::new(self, &accepted) {
             Ok(distribution) => distribution,
             Err(error) => return done(self.count_refusal(Err(error))),
         };
@@ -194,18 +179,17 @@ impl Channel {
                 self.counts.filtered.fetch_add(1, Ordering::Relaxed);
                 return Ok(());
             }
-            let content = Arc::new(content);
-            let event = match self.accept(&content, &supplier) {
+            let content = Arc::new(EncodedContent::new(content));
+            let event = match self.accept(&content, &supplier, accepted.is_empty()) {
                 // The events before make room when they are in queues.
                 Err(_) if !accepted.is_empty() => {
                     self.publish(std::mem::take(&mut accepted))?;
-                    self.accept(&content, &supplier)?
+                    self.accept(&content, &supplier, true)?
                 }
                 outcome => outcome?,
             };
             accepted.push(event);
-            // Those of the store are written together.
-            if self.is_persistent(&content) { Ok(()) } else { self.publish(std::mem::take(&mut accepted)) }
+            Ok(())
         });
         (accepted, outcome)
     }
@@ -216,21 +200,23 @@ impl Channel {
         self.durable().is_some() && is_persistent(&self.qos.read())
     }
 
-    /// Gives an event its share of the bounds.
-    fn accept(&self, content: &Arc<Content>, supplier: &Qos) -> Result<ReceivedEvent, SystemException> {
+    /// Gives an event its share of the bounds. `may_discard`: whether events in queues are discarded for it.
+    fn accept(
+        &self,
+        content: &Arc<EncodedContent>,
+        supplier: &Qos,
+        may_discard: bool,
+    ) -> Result<ReceivedEvent, SystemException> {
         let shared = &self.shared;
-        let octets = match &**content {
-            Content::Any(value) => encoded_octets(value)?,
-            Content::Structured(event) => encoded_octets(&**event)?,
-        };
+        let octets = content.octets()?;
         require_at_most(octets, shared.limits.event_octets, "octets in an event")?;
         let times = EventTimes::new(content, &supplier.or(&self.qos.read().times()));
-        let live = Arc::new(self.live_event()?);
+        let live = Arc::new(self.live_event(may_discard)?);
         let charge = loop {
             if let Some(charge) = shared.memory.charge(octets) {
                 break Arc::new(charge);
             }
-            if !self.shed() {
+            if !(may_discard && self.shed()) {
                 return Err(SystemException::no_resources(0, CompletionStatus::No)
                     .with_detail("the memory for events is full of events of other channels"));
             }
@@ -265,11 +251,11 @@ impl Channel {
     }
 
     /// A place for one more event in the channel: an older one is discarded for it, or it is rejected.
-    fn live_event(&self) -> Result<LiveEvent, SystemException> {
+    fn live_event(&self, may_discard: bool) -> Result<LiveEvent, SystemException> {
         let settings = *self.settings.read();
         if let Some(bound) = settings.max_queue_length() {
             while self.live.load(Ordering::Relaxed) >= bound {
-                if settings.rejects_new_events || !self.shed() {
+                if settings.rejects_new_events || !(may_discard && self.shed()) {
                     let detail = move || format!("the channel has {bound} events (MaxQueueLength)");
                     return Err(SystemException::imp_limit(0, CompletionStatus::No).with_detail(detail));
                 }
@@ -323,7 +309,7 @@ impl Channel {
     /// Puts events into the queues of the consumers that they concern, after those of the store are written. No consumer is
     /// waited for.
     pub(crate) fn distribute(&self, events: &[ReceivedEvent]) -> Result<(), SystemException> {
-        let mut distribution = self.distribution(events)?;
+        let mut distribution = Distribution::new(self, events)?;
         let edits = std::mem::take(&mut distribution.edits);
         if let Some(store) = self.shared.store.as_ref().filter(|_| !edits.is_empty()) {
             store.write(edits)?;
@@ -332,46 +318,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Selects the consumers that events concern.
-    fn distribution(&self, events: &[ReceivedEvent]) -> Result<Distribution, SystemException> {
-        let qos = *self.qos.read();
-        let mut edits = Vec::new();
-        let mut selected = Vec::new();
-        for event in events {
-            let consumers = self.consumers_of(&qos, event);
-            let Some(stored) = event.stored.as_ref() else {
-                if !consumers.is_empty() {
-                    let shared = event.event(None);
-                    let with_event = |(proxy, lifetime)| (proxy, lifetime, Arc::clone(&shared));
-                    selected.extend(consumers.into_iter().map(with_event));
-                }
-                continue;
-            };
-            let mut has_target = false;
-            for (proxy, lifetime) in consumers {
-                let is_stored = proxy.is_stored.load(Ordering::SeqCst);
-                let target = is_stored.then(|| Target::new(self.id, proxy.id, stored));
-                if let Some(target) = &target {
-                    edits.push(Edit::Target(target.key(), Some(Clock::now().target(lifetime))));
-                    has_target = true;
-                }
-                selected.push((proxy, lifetime, event.event(target)));
-            }
-            if has_target {
-                edits.push(event.record(self.id, stored, None)?); // its targets have it from now on
-            }
-        }
-        Ok(Distribution { edits, selected })
-    }
-
-    /// The connected consumers that an event concerns, with its life for each of them.
-    fn consumers_of(&self, qos: &Qos, event: &ReceivedEvent) -> Vec<(Arc<Proxy>, Lifetime)> {
-        let members = self.members.read();
-        let consumers = members.proxies.values().filter(|proxy| proxy.kind.side == Side::Consumers);
-        let connected = consumers.filter(|proxy| proxy.connection.is_connected());
-        let selected =
-            connected.filter_map(|proxy| Some((Arc::clone(proxy), proxy.selects(&self.shared, qos, event)?)));
-        selected.collect()
+    pub(crate) fn connected_consumers(&self) -> Vec<Arc<Proxy>> {
+        self.proxies(|proxy| proxy.kind.side == Side::Consumers && proxy.connection.is_connected())
     }
 
     /// The id of an object of this channel: itself, an administrator or a proxy.
@@ -867,7 +815,7 @@ impl Channel {
 
     /// The connected consumers, those with the longest queues first.
     pub(crate) fn consumers(&self, how_many: usize) -> Vec<(Arc<Proxy>, QueueCounts)> {
-        let consumers = self.proxies(|proxy| proxy.kind.side == Side::Consumers && proxy.connection.is_connected());
+        let consumers = self.connected_consumers();
         let mut consumers: Vec<_> =
             consumers.into_iter().map(|proxy| (Arc::clone(&proxy), proxy.queue.counts())).collect();
         consumers.sort_by_key(|(_, counts)| std::cmp::Reverse((counts.queued, counts.dropped)));

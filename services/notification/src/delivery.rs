@@ -10,7 +10,9 @@ use spandrel::services::cos_event_comm::{PullSupplier, PushConsumer};
 use spandrel::services::cos_notify_comm::{
     DisconnectedError, SequencePullSupplier, SequencePushConsumer, StructuredPullSupplier, StructuredPushConsumer,
 };
+use spandrel::types::Interface as _;
 use spandrel::{ObjectRef, SystemException};
+use spandrel_cdr::{CdrError, Decode as _, Encode, Encoder};
 use spandrel_delivery::{
     BatchBounds, Delivery, DeliveryEnd, Event, PeerFailure, PullSupplierPeer, PushConsumerPeer, TypedSupplier,
     call_typed,
@@ -21,7 +23,7 @@ use crate::event_interface::{EventInterface, arguments};
 use crate::kind::{EventForm, Side};
 use crate::notification::{Content, Notification};
 use crate::proxy::Proxy;
-use crate::shared::{PullReply, structured};
+use crate::shared::PullReply;
 
 /// The time between two calls of a pull supplier that had no event.
 const PULL_INTERVAL: Duration = Duration::from_secs(1);
@@ -49,6 +51,26 @@ pub(crate) enum CalledPeer {
     Own(ObjectRef),
     /// The object that a typed peer returned.
     Typed(DynamicObject),
+}
+
+/// The sequence of structured events that a push of a batch has.
+struct EventSequence<'e>(&'e [Arc<Event<Notification>>]);
+
+impl Encode for EventSequence<'_> {
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        out.len(self.0.len())?;
+        self.0.iter().try_for_each(|event| event.value.content.encode(out))
+    }
+}
+
+/// Calls a consumer with events as they are encoded.
+async fn push_encoded(
+    consumer: &ObjectRef,
+    operation: &'static str,
+    events: &(impl Encode + Sync),
+) -> Result<(), PeerFailure> {
+    let reply = consumer.invoke_async::<(), DisconnectedError>(operation, |out| events.encode(out), <()>::decode);
+    reply.await.map_err(failure)
 }
 
 /// A consumer in its form.
@@ -80,13 +102,12 @@ impl PushConsumerPeer<Notification> for Consumer<'_> {
         match &self.form {
             ConsumerForm::Any(consumer) => {
                 for event in events {
-                    consumer.push_async(&event.value.content.to_any()).await.map_err(failure_of_any)?;
+                    consumer.push_async(&event.value.content.as_any()).await.map_err(failure_of_any)?;
                 }
             }
             ConsumerForm::Structured(consumer) => {
                 for event in events {
-                    let event = event.value.content.to_structured();
-                    consumer.push_structured_event_async(&event).await.map_err(failure)?;
+                    push_encoded(consumer.as_object(), "push_structured_event", &*event.value.content).await?;
                 }
             }
             ConsumerForm::Typed(object, interface) => {
@@ -97,7 +118,7 @@ impl PushConsumerPeer<Notification> for Consumer<'_> {
                 }
             }
             ConsumerForm::Sequence(consumer) => {
-                consumer.push_structured_events_async(&structured(events)).await.map_err(failure)?;
+                push_encoded(consumer.as_object(), "push_structured_events", &EventSequence(events)).await?;
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The encoding of events, values and records, by which memory is bounded as well.
 
-use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, to_octets};
+use spandrel::cdr::{ByteOrder, CdrError, CharSet, OctetForm, WcharSet, to_octets};
 use spandrel::{CompletionStatus, SystemException};
 
 /// The form of octets: the same on each machine, with all characters.
@@ -13,10 +13,13 @@ pub(crate) fn form() -> OctetForm<'static> {
 /// # Errors
 /// BAD_PARAM for a value that has no encoding.
 pub(crate) fn encoded<T: spandrel_cdr::Encode + ?Sized>(value: &T) -> Result<Vec<u8>, SystemException> {
-    to_octets(value, &form()).map_err(|error| {
-        let detail = move || format!("the value has no encoding: {error}");
-        SystemException::bad_param(0, CompletionStatus::No).with_detail(detail)
-    })
+    to_octets(value, &form()).map_err(no_encoding)
+}
+
+/// BAD_PARAM for a value that has no encoding.
+pub(crate) fn no_encoding(error: CdrError) -> SystemException {
+    let detail = move || format!("the value has no encoding: {error}");
+    SystemException::bad_param(0, CompletionStatus::No).with_detail(detail)
 }
 
 /// The octets of an event or of a value, with its types.

@@ -61,7 +61,7 @@ impl TypeSet {
             true => ("*".to_owned(), ALL.to_owned()),
             false => (pattern.domain_name.clone(), pattern.type_name.clone()),
         };
-        if *self == Self::default() && added.iter().any(|pattern| !is_all(pattern)) {
+        if self.is_default() && added.iter().any(|pattern| !is_all(pattern)) {
             types.clear();
         }
         types.extend(added.iter().map(key));
@@ -93,8 +93,12 @@ impl TypeSet {
         self.0.len()
     }
 
+    fn is_default(&self) -> bool {
+        self.0.len() == 1 && self.0.first().is_some_and(|(domain, name)| domain == "*" && name == ALL)
+    }
+
     pub(crate) fn contains(&self, domain: &str, name: &str) -> bool {
-        *self == Self::default()
+        self.is_default()
             || self.0.iter().any(|(domain_name, type_name)| {
                 is_part_match(domain_name, domain) && (type_name == ALL || is_part_match(type_name, name))
             })

@@ -105,7 +105,7 @@ impl cos_event_comm::PullSupplierServant for ProxyServant {
     fn try_pull(&self) -> Result<(Any, bool), TryPullError> {
         self.require_connected()?;
         let event = self.take(1)?.pop();
-        Ok(event.map_or_else(|| (Any::default(), false), |event| (event.value.content.to_any(), true)))
+        Ok(event.map_or_else(|| (Any::default(), false), |event| (event.value.content.as_any().into_owned(), true)))
     }
 
     fn disconnect_pull_supplier(&self) -> Result<(), SystemException> {

@@ -194,14 +194,15 @@ impl SequenceProxyPullConsumerServant for ProxyServant {
     }
 }
 
-/// The pushes to a persistent channel, whose threads do not wait for the disk: the store's thread sends the replies.
+/// Pushes, whose events are decoded without copies. Those to a persistent channel have no thread that waits for the disk: that of
+/// the store sends the replies.
 pub(crate) struct DeferredPushes(pub(crate) ProxyServant);
 
 impl DeferredOperations for DeferredPushes {
     fn take<'m>(&self, call: ServerCall<'m>) -> Result<TakenRequest<'m>, SystemException> {
         let ProxyServant { channel, proxy } = &self.0;
         // A one-way is made in its order, and an unconnected proxy answers by its skeleton.
-        if !call.is_response_expected() || !proxy.connection.is_connected() || channel.durable().is_none() {
+        if !call.is_response_expected() || !proxy.connection.is_connected() {
             return Ok(TakenRequest::LeftToSkeleton(call));
         }
         let structured = |event| Content::Structured(Box::new(event));
@@ -220,6 +221,10 @@ impl DeferredOperations for DeferredPushes {
             }
             _ => return Ok(TakenRequest::LeftToSkeleton(call)),
         };
+        if channel.durable().is_none() {
+            channel.receive(proxy, events)?;
+            return Ok(TakenRequest::Taken(call.reply(|_| Ok(()))?));
+        }
         let (reply, replied) = call.defer_reply::<(), SystemException>()?;
         channel.receive_then(proxy, events, move |outcome| reply.send(outcome));
         Ok(TakenRequest::Taken(replied))

@@ -11,6 +11,7 @@ use spandrel::services::cos_notification::{
 use spandrel::types::Any;
 
 use crate::durable::Target;
+use crate::encoded_content::EncodedContent;
 use crate::event_types::{ANY, TYPED};
 use crate::live::LiveEvent;
 use crate::qos::{Qos, span};
@@ -57,21 +58,21 @@ impl Content {
     }
 
     /// The event for a consumer of `any`. The encoding cannot fail: the event was encoded when it was received.
-    pub(crate) fn to_any(&self) -> Any {
+    pub(crate) fn as_any(&self) -> Cow<'_, Any> {
         match self {
-            Self::Any(value) => value.clone(),
+            Self::Any(value) => Cow::Borrowed(value),
             Self::Structured(event) if event.header.fixed_header.event_type.type_name == TYPED => {
-                Any::new(&event.filterable_data).unwrap_or_default()
+                Cow::Owned(Any::new(&event.filterable_data).unwrap_or_default())
             }
-            Self::Structured(event) => Any::new(&**event).unwrap_or_default(),
+            Self::Structured(event) => Cow::Owned(Any::new(&**event).unwrap_or_default()),
         }
     }
 
     /// The event for a consumer of structured events: an `any` is the remainder of the body, and the type is `%ANY`.
-    pub(crate) fn to_structured(&self) -> StructuredEvent {
+    pub(crate) fn as_structured(&self) -> Cow<'_, StructuredEvent> {
         match self {
-            Self::Structured(event) => (**event).clone(),
-            Self::Any(value) => StructuredEvent {
+            Self::Structured(event) => Cow::Borrowed(event),
+            Self::Any(value) => Cow::Owned(StructuredEvent {
                 header: EventHeader {
                     fixed_header: FixedEventHeader {
                         event_type: EventType { domain_name: String::new(), type_name: ANY.to_owned() },
@@ -81,7 +82,7 @@ impl Content {
                 },
                 filterable_data: Vec::new(),
                 remainder_of_body: value.clone(),
-            },
+            }),
         }
     }
 
@@ -116,7 +117,7 @@ impl Content {
 /// An event in the queues of consumers.
 #[derive(Debug)]
 pub(crate) struct Notification {
-    pub(crate) content: Arc<Content>,
+    pub(crate) content: Arc<EncodedContent>,
     /// Its place in the channel's `MaxQueueLength`.
     pub(crate) _live: Arc<LiveEvent>,
     /// The record of the consumer that has the event, if it is in the store.

@@ -30,6 +30,13 @@ pub(crate) struct Peer {
     _charge: MemoryCharge,
 }
 
+/// The properties of a consumer by which events are selected.
+pub(crate) struct Selection {
+    state: Arc<MemberState>,
+    admin: Arc<MemberState>,
+    qos: Qos,
+}
+
 /// The state of a proxy.
 #[derive(Debug)]
 pub(crate) struct Proxy {
@@ -110,13 +117,24 @@ impl Proxy {
         self.admin.is_match(&self.state.get().filters, event, steps)
     }
 
+    /// The properties of the consumer at present, for the selection of events.
+    pub(crate) fn selection(&self, channel: &Qos) -> Selection {
+        let (state, admin) = (self.state.get(), self.admin.state.get());
+        let qos = state.qos.or(&admin.qos).or(channel);
+        Selection { state, admin, qos }
+    }
+
     /// Whether an event is for the consumer by its subscription and filters, and its priority and life for this consumer.
-    pub(crate) fn selects(&self, shared: &Shared, channel: &Qos, notification: &ReceivedEvent) -> Option<Lifetime> {
+    pub(crate) fn selects(
+        &self,
+        Selection { state, admin, qos }: &Selection,
+        shared: &Shared,
+        notification: &ReceivedEvent,
+    ) -> Option<Lifetime> {
         if self.interface.as_ref().is_some_and(|interface| interface.operation_of(&notification.content).is_none()) {
             return None;
         }
         let (domain, name) = notification.content.event_type();
-        let (state, admin) = (self.state.get(), self.admin.state.get());
         if !(state.types.contains(domain, name) && admin.types.contains(domain, name)) {
             return None;
         }
@@ -125,7 +143,6 @@ impl Proxy {
         if !self.admin.is_match(&state.filters, &filtered, &mut steps) {
             return None;
         }
-        let qos = state.qos.or(&admin.qos).or(channel);
         let (own, admin) = (&state.mappings, &admin.mappings);
         let mapped = |filter: Option<&Arc<MappingFilter>>, steps: &mut u64| {
             let (is_match, value) = filter?.evaluate(&filtered, steps);
@@ -148,11 +165,15 @@ impl Proxy {
         Some(Lifetime { priority, expires })
     }
 
-    /// Adds an event to the queue of the consumer.
-    pub(crate) fn enqueue(&self, shared: &Shared, event: Arc<Event<Notification>>, lifetime: Lifetime) {
-        if let Some(pull) = self.queue.add(event, lifetime) {
-            shared.replies.send(pull);
-        }
+    /// Adds events to the queue of the consumer.
+    pub(crate) fn enqueue(
+        &self,
+        shared: &Shared,
+        events: impl IntoIterator<Item = (Arc<Event<Notification>>, Lifetime)>,
+    ) {
+        let mut ended = Vec::new();
+        self.queue.add(events, &mut ended);
+        ended.into_iter().for_each(|pull| shared.replies.send(pull));
     }
 
     /// Its part of the object id.

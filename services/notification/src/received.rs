@@ -7,6 +7,7 @@ use spandrel::net::sync::Arc;
 use spandrel_delivery::{Event, Lifetime, MemoryCharge};
 
 use crate::durable::{StoredEvent, Target};
+use crate::encoded_content::EncodedContent;
 use crate::encoding::encoded;
 use crate::live::LiveEvent;
 use crate::notification::{Content, Notification};
@@ -15,7 +16,7 @@ use crate::store::{Edit, TargetLifetime};
 /// An event that a channel has accepted. Properties of its header and of its supplier's proxy are resolved.
 #[derive(Debug)]
 pub(crate) struct ReceivedEvent {
-    pub(crate) content: Arc<Content>,
+    pub(crate) content: Arc<EncodedContent>,
     pub(crate) priority: Option<i16>,
     /// The end of its life by the header, the supplier's proxy and administrator: `Some(None)` is an event without end.
     pub(crate) expires: Option<Option<Instant>>,
@@ -42,9 +43,9 @@ impl ReceivedEvent {
         stored: &StoredEvent,
         starts: Option<Instant>,
     ) -> Result<Edit, SystemException> {
-        let (value, event) = match &*self.content {
+        let (value, event) = match &**self.content {
             Content::Any(value) => (Some(value), None),
-            Content::Structured(event) => (None, Some(&**event)),
+            Content::Structured(_) => (None, Some(&*self.content)),
         };
         let clock = Clock::now();
         let expires = self.expires.map(|end| clock.micros(end));

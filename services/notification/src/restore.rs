@@ -17,6 +17,7 @@ use crate::channel_servant::serve_channel;
 use crate::constraints::{ChangeError, Constraints};
 use crate::delivery::CalledPeer;
 use crate::durable::{DurableStore, StoredEvent, Target};
+use crate::encoded_content::EncodedContent;
 use crate::encoding::encoded_octets;
 use crate::event_types::TypeSet;
 use crate::filter::Filter;
@@ -222,7 +223,7 @@ fn restore_events(
         // Without its proxy, the target is removed when it is dropped.
         let target = Target::new(*channel, *proxy, stored);
         if let Some(proxy) = owner.stored_proxy(*proxy) {
-            proxy.enqueue(shared, event.event(Some(target)), clock.lifetime(*lifetime));
+            proxy.enqueue(shared, [(event.event(Some(target)), clock.lifetime(*lifetime))]);
         }
     }
     for (number, (channel, event)) in restored {
@@ -246,10 +247,8 @@ fn restored_event(
         (None, Some(event)) => Content::Structured(Box::new(event)),
         _ => return Err(RestoreError::Damaged(format!("event {number} has no contents"))),
     };
-    let octets = match &content {
-        Content::Any(value) => encoded_octets(value)?,
-        Content::Structured(event) => encoded_octets(&**event)?,
-    };
+    let content = EncodedContent::new(content);
+    let octets = content.octets()?;
     Ok(ReceivedEvent {
         content: Arc::new(content),
         priority: priority.first().copied(),

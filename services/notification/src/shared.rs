@@ -154,9 +154,9 @@ impl WaitingPull for PullReply {
         match self.reply {
             ReplyForm::Any(reply) => {
                 let events = outcome::<PullError>(end);
-                reply.send(
-                    events.map(|events| events.first().map_or_else(Any::default, |event| event.value.content.to_any())),
-                );
+                reply.send(events.map(|events| {
+                    events.first().map_or_else(Any::default, |event| event.value.content.as_any().into_owned())
+                }));
             }
             ReplyForm::Structured(reply) => {
                 let events = outcome::<PullStructuredEventError>(end);
@@ -182,5 +182,5 @@ impl WaitingPull for PullReply {
 
 /// The structured form of events.
 pub(crate) fn structured(events: &[Arc<Event<Notification>>]) -> Vec<StructuredEvent> {
-    events.iter().map(|event| event.value.content.to_structured()).collect()
+    events.iter().map(|event| event.value.content.as_structured().into_owned()).collect()
 }

@@ -15,14 +15,16 @@ use spandrel::services::cos_notify_channel_admin::{
     SequenceProxyPushConsumer, StructuredProxyPullConsumer, StructuredProxyPushConsumer,
 };
 use spandrel::services::cos_notify_comm::{
-    DisconnectedError, InvalidEventTypeError, NotifySubscribeServant, StructuredPullSupplierServant,
-    StructuredPullSupplierSkeleton,
+    DisconnectedError, InvalidEventTypeError, NotifySubscribeServant, SequencePushConsumerSkeleton,
+    StructuredPullSupplierServant, StructuredPullSupplierSkeleton,
 };
 use spandrel::types::{Any, Interface as _};
-use spandrel::{Poa, SystemException, SystemExceptionKind};
-use spandrel_test_support::wait_until;
+use spandrel::{Endpoint, Orb, Poa, SystemException, SystemExceptionKind};
+use spandrel_test_support::{free_port, wait_until};
 
-use crate::support::{Served, consumers, event, event_type, name, number, pulled, pulling, supplier, suppliers};
+use crate::support::{
+    Recorder, Served, consumers, event, event_type, name, number, pulled, pulling, short, supplier, suppliers, time,
+};
 
 /// A pull supplier, which records the event types that are subscribed to.
 #[derive(Debug, Default)]
@@ -67,6 +69,48 @@ impl PushConsumerServant for PlainConsumer {
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
         Ok(())
     }
+}
+
+/// Consumers share the encoding of an event: at each alignment, in several versions of GIOP, and without named code sets.
+#[test]
+fn each_consumer_gets_the_events_of_a_sequence_as_they_were_pushed() {
+    let served = Served::new();
+    let batch = [short("OrderPolicy", 1), number("MaximumBatchSize", 100), time("PacingInterval", 1_000)];
+    let channel = served.channel_with(&batch, &[]);
+    let port = free_port();
+    let orb = Orb::builder().listen(Endpoint::new("127.0.0.1", port)).build().unwrap();
+    let root = Poa::root(&orb).unwrap();
+    let mut recorders = Vec::new();
+    for url in ["", "corbaloc:iiop:1.2@", "corbaloc:iiop:1.1@", "corbaloc:iiop:1.0@"] {
+        let recorder = Arc::new(Recorder::default());
+        let object = root.activate(SequencePushConsumerSkeleton::new(Arc::clone(&recorder))).unwrap();
+        let alias = format!("consumer-{}", recorders.len());
+        orb.set_object_key_alias(alias.as_str(), &object).unwrap();
+        let reference = if url.is_empty() { object.to_string() } else { format!("{url}127.0.0.1:{port}/{alias}") };
+        let consumer = served.client.string_to_object(&reference).unwrap().unchecked_narrow();
+        let (_, _, proxy) = served.sequence_consumer(&consumers(&channel));
+        proxy.connect_sequence_push_consumer(Some(&consumer)).unwrap();
+        recorders.push(recorder);
+    }
+    let (pushed, _) = served.connected(&consumers(&channel));
+    recorders.push(pushed);
+    let events: Vec<StructuredEvent> = (0..20)
+        .map(|nth| {
+            let mut event = event(&"x".repeat(nth), 1);
+            event.filterable_data[0].value = Any::new(f64::from(u32::try_from(nth).unwrap())).unwrap();
+            event.remainder_of_body = Any::new(vec![1_i64, -2]).unwrap();
+            event
+        })
+        .collect();
+    let proxy = suppliers(&channel).obtain_notification_push_consumer(ClientType::SequenceEvent).unwrap().0.unwrap();
+    let sequences: SequenceProxyPushConsumer = proxy.as_object().narrow().unwrap();
+    sequences.connect_sequence_push_supplier(None).unwrap();
+    sequences.push_structured_events(&events).unwrap();
+    for recorder in recorders {
+        wait_until("the events", || recorder.events.lock().unwrap().len() >= events.len());
+        assert_eq!(*recorder.events.lock().unwrap(), events);
+    }
+    orb.shutdown().unwrap();
 }
 
 /// Events of each form reach consumers of each form, pushed and pulled, translated where the forms differ.

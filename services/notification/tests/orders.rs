@@ -141,7 +141,9 @@ proptest! {
                     let expires = life.map(|life| start + Duration::from_secs(life * 1_000));
                     let event = Arc::new(Event::new(number, memory.charge(octets).unwrap()));
                     let lifetime = Lifetime { priority, expires };
-                    prop_assert!(queue.add(event, lifetime).is_none());
+                    let mut ended = Vec::new();
+                    queue.add([(event, lifetime)], &mut ended);
+                    prop_assert!(ended.is_empty());
                     model.events.push(ModelEvent { number, priority, life, octets });
                     model.shrink();
                 }

@@ -1,0 +1,107 @@
+//! Events with their encoding, which all consumers share.
+//!
+//! An event is encoded once when it is received, which gives its size. Requests with structured events get a copy of these
+//! octets, and so do records. The octets begin at a multiple of eight, or four octets behind one: a structured event begins
+//! with a string. A request in another byte order, version or code set encodes the event anew.
+
+use std::ops::Deref;
+use std::sync::OnceLock;
+
+use spandrel::SystemException;
+use spandrel::cdr::{ByteOrder, CdrError, CharSet, GiopVersion, WcharSet};
+use spandrel_cdr::{Encode, Encoder, Wire};
+
+use crate::encoding::{encoded_octets, no_encoding};
+use crate::notification::Content;
+
+/// The contents of an event, and its encodings as a structured event.
+#[derive(Debug)]
+pub(crate) struct EncodedContent {
+    content: Content,
+    /// By the position of the first octet modulo eight: 0 and 4.
+    encodings: [OnceLock<Encoding>; 2],
+}
+
+/// The octets of a structured event, and the form of messages in which they are valid.
+#[derive(Debug)]
+struct Encoding {
+    wire: Wire,
+    depends_on_code_sets: bool,
+    octets: Vec<u8>,
+}
+
+impl Encoding {
+    fn new(content: &Content, wire: Wire, position: usize) -> Result<Self, CdrError> {
+        let event = content.as_structured();
+        let mut out = Encoder::continuing(vec![0; position], position, wire);
+        event.encode(&mut out)?;
+        let depends_on_code_sets = out.depends_on_code_sets();
+        let (octets, end) = out.into_whole();
+        Ok(Self { wire, depends_on_code_sets, octets: octets[position..end].to_vec() })
+    }
+
+    fn is_valid_in(&self, wire: Wire) -> bool {
+        let code_sets = |wire: &Wire| (wire.char_set, wire.wchar_set);
+        (self.wire.order, self.wire.version) == (wire.order, wire.version)
+            && (!self.depends_on_code_sets || code_sets(&self.wire) == code_sets(&wire))
+    }
+}
+
+impl EncodedContent {
+    pub(crate) fn new(content: Content) -> Self {
+        Self { content, encodings: Default::default() }
+    }
+
+    /// The size of the event with its types.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a value that has no encoding.
+    pub(crate) fn octets(&self) -> Result<usize, SystemException> {
+        match &self.content {
+            Content::Any(value) => encoded_octets(value),
+            Content::Structured(_) => {
+                let form = Wire::new(ByteOrder::NATIVE, GiopVersion::V1_2);
+                let form = Wire { char_set: CharSet::Utf8, wchar_set: WcharSet::Utf16, ..form };
+                Ok(self.encoding(form, 0).map_err(no_encoding)?.octets.len())
+            }
+        }
+    }
+
+    /// The encoding at a position, which the first call with it makes for its form of messages.
+    fn encoding(&self, wire: Wire, position: usize) -> Result<&Encoding, CdrError> {
+        let cell = &self.encodings[position / 4];
+        match cell.get() {
+            Some(encoding) => Ok(encoding),
+            None => {
+                let encoding = Encoding::new(&self.content, wire, position)?;
+                Ok(cell.get_or_init(|| encoding))
+            }
+        }
+    }
+}
+
+impl Deref for EncodedContent {
+    type Target = Content;
+
+    fn deref(&self) -> &Content {
+        &self.content
+    }
+}
+
+/// As a structured event.
+impl Encode for EncodedContent {
+    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
+        out.align(4);
+        let position = usize::from(out.misalignment());
+        let encoding = self.encoding(out.wire(), position)?;
+        if encoding.depends_on_code_sets {
+            out.record_code_sets();
+        }
+        if encoding.is_valid_in(out.wire()) {
+            out.lend(&encoding.octets);
+        } else {
+            out.octets(&Encoding::new(&self.content, out.wire(), position)?.octets);
+        }
+        Ok(())
+    }
+}
