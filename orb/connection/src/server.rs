@@ -1,7 +1,8 @@
 //! The half of the side that runs requests: the requests that are known one by one, and agreements for all.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use slab::Slab;
 use spandrel_giop::{
     CONTEXT_CODE_SETS, CompletionStatus, ServiceContexts, SystemException, TransmissionCodeSets, minor,
 };
@@ -11,6 +12,8 @@ use crate::UpcallNumber;
 /// The maximum number of CancelRequests that are kept for servants that may still ask for their cancellation:
 /// as many as requests run concurrently by default.
 const MAX_KEPT: usize = 64;
+/// The number of deferred requests for which memory stays when there are none.
+const RETAINED: usize = 128;
 
 /// The identity of a request on its connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -61,8 +64,8 @@ impl CancelledRequests {
 /// | [`end_deferred`](Self::end_deferred) | | | removed |
 #[derive(Debug)]
 pub struct ServerHalf<C> {
-    deferred: HashMap<u64, DeferredRequest<C>>,
-    next_deferred: u64,
+    /// A request's number is its key, which is used again after its end.
+    deferred: Slab<DeferredRequest<C>>,
     /// The deferred requests that are being answered.
     replying: usize,
     cancellable: Vec<(RequestKey, C)>,
@@ -82,7 +85,7 @@ struct DeferredRequest<C> {
 
 impl<C> Default for ServerHalf<C> {
     fn default() -> Self {
-        Self { deferred: HashMap::new(), next_deferred: 0, replying: 0, cancellable: Vec::new(), kept: VecDeque::new() }
+        Self { deferred: Slab::new(), replying: 0, cancellable: Vec::new(), kept: VecDeque::new() }
     }
 }
 
@@ -98,6 +101,12 @@ impl<C: Clone> ServerHalf<C> {
     #[must_use]
     pub fn register_cancellation(&mut self, key: RequestKey, cancellation: C) -> bool {
         self.cancellable.push((key, cancellation));
+        self.was_cancelled(key)
+    }
+
+    /// Whether a CancelRequest for a running request was read.
+    #[must_use]
+    pub fn was_cancelled(&self, key: RequestKey) -> bool {
         !key.is_one_way && self.kept.iter().any(|(id, before)| *id == key.request_id && key.upcall < *before)
     }
 
@@ -114,17 +123,16 @@ impl<C: Clone> ServerHalf<C> {
         self.deferred.len()
     }
 
-    /// A running request will be answered later. Returns its number, and whether it was cancellable.
+    /// A running request will be answered later. Returns its number, which no other deferred request has before this one
+    /// [ends](Self::end_deferred), and whether it was cancellable.
     pub fn defer(&mut self, key: RequestKey, octets: usize, cancellation: C) -> (u64, bool) {
-        let number = self.next_deferred;
-        self.next_deferred += 1;
-        self.deferred.insert(number, DeferredRequest { key, octets, is_replying: false, cancellation });
-        (number, self.end_upcall(key.upcall).is_some())
+        let number = self.deferred.insert(DeferredRequest { key, octets, is_replying: false, cancellation });
+        (number as u64, self.end_upcall(key.upcall).is_some())
     }
 
     /// A deferred request is being answered. Returns the octets that it was charged with, once.
     pub fn uncharge_deferred(&mut self, number: u64) -> usize {
-        let Some(request) = self.deferred.get_mut(&number) else { return 0 };
+        let Some(request) = self.deferred.get_mut(index(number)) else { return 0 };
         self.replying += usize::from(!std::mem::replace(&mut request.is_replying, true));
         std::mem::take(&mut request.octets)
     }
@@ -137,15 +145,18 @@ impl<C: Clone> ServerHalf<C> {
 
     /// A deferred request has ended. Returns the octets that it was charged with, and its cancellation.
     pub fn end_deferred(&mut self, number: u64) -> Option<(usize, C)> {
-        let ended = self.deferred.remove(&number)?;
+        let ended = self.deferred.try_remove(index(number))?;
         self.replying -= usize::from(ended.is_replying);
+        if self.deferred.is_empty() && self.deferred.capacity() > RETAINED {
+            self.deferred = Slab::new();
+        }
         Some((ended.octets, ended.cancellation))
     }
 
     /// Returns the cancellations of these requests, to be called without a lock. `next_upcall`: the first upcall
     /// that has not begun, if upcalls run; a CancelRequest is kept for those before.
     pub fn cancel(&mut self, which: CancelledRequests, next_upcall: Option<UpcallNumber>) -> Vec<C> {
-        let deferred = self.deferred.values().map(|request| (request.key, &request.cancellation));
+        let deferred = self.deferred.iter().map(|(_, request)| (request.key, &request.cancellation));
         let cancellable_requests =
             deferred.chain(self.cancellable.iter().map(|(key, cancellation)| (*key, cancellation)));
         let cancelled =
@@ -159,6 +170,10 @@ impl<C: Clone> ServerHalf<C> {
         }
         cancelled
     }
+}
+
+fn index(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Reads the code sets that a client uses, if a request has them. `agree` records them, and returns those
@@ -297,5 +312,21 @@ mod tests {
         assert_eq!(half.end_deferred(1), Some((10, "deferred one-way")));
         assert!(!half.has_unanswered());
         assert_eq!((half.end_deferred(1), half.uncharge_deferred(1), half.deferred()), (None, 0, 0));
+    }
+
+    #[test]
+    fn the_number_of_a_deferred_request_is_used_again_after_its_end() {
+        let mut half = half();
+        assert_eq!(half.end_deferred(0), Some((100, "deferred")));
+        assert_eq!(half.defer(key(10, 9), 3, "next"), (0, false));
+        assert_eq!((half.uncharge_deferred(0), half.deferred()), (3, 2));
+        let last = 2 * RETAINED as u64;
+        for upcall in 2..=last {
+            assert_eq!(half.defer(key(12, 1000 + upcall), 1, "one of many"), (upcall, false));
+        }
+        assert_eq!(half.cancel(CancelledRequests::Request(12), None).len(), 2 * RETAINED - 1);
+        (0..=last).for_each(|number| assert!(half.end_deferred(number).is_some(), "{number}"));
+        assert_eq!((half.deferred(), half.end_deferred(last)), (0, None));
+        assert_eq!(half.defer(key(14, 9999), 1, "first"), (0, false));
     }
 }
