@@ -398,9 +398,7 @@ pub mod policy {
 #[cfg(feature = "server")]
 pub mod server {
     #[doc(inline)]
-    pub use spandrel_orb::{
-        CancelReason, CancellationToken, Cancelled, FutureContext, KeptUse, Target, remaining_time,
-    };
+    pub use spandrel_orb::{CancelReason, CancellationToken, Cancelled, KeptUse, Target, remaining_time};
     #[doc(inline)]
     pub use spandrel_server::{
         AdapterWait, DeferredCall, DeferredOperations, DeferredReply, DeferringSkeleton, Entry, LastTarget,

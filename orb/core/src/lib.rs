@@ -93,9 +93,7 @@ pub use reference::{
     own_connections::{ConnectionGroup, GroupProtocol},
     policy_management::{BindingPolicies, BoundCall, CallerState, PolicyCurrent, PolicyManager, ReferencePolicies},
 };
-pub use servant_side::adapter::{
-    AdapterDescription, AdapterState, FutureContext, KeptUse, Located, SupportedInterfaces, Target,
-};
+pub use servant_side::adapter::{AdapterDescription, AdapterState, KeptUse, Located, SupportedInterfaces, Target};
 pub use servant_side::concurrency::{Concurrency, ConcurrencyError, QueueOverflow};
 pub use spandrel_cdr::{ByteOrder, GiopVersion, Ior};
 pub use spandrel_demux::{ObjectDemux, OperationDemux, Operations};

@@ -197,6 +197,19 @@ pub(crate) fn is_inside_of(adapter: &Arc<Adapter>, id: &[u8]) -> bool {
     })
 }
 
+/// Whether the innermost upcall of this thread is one of this object, and its servant is this one.
+pub(crate) fn is_innermost(adapter: &Arc<Adapter>, id: &[u8], servant: &Weak<dyn Servant>) -> bool {
+    FRAMES.with(|stack| {
+        let frames = stack.frames.borrow();
+        let Some(top) = stack.depth.get().checked_sub(1) else { return false };
+        let state = frames[top].state();
+        let is_servant = |of_frame: &Arc<dyn Servant>| std::ptr::addr_eq(Arc::as_ptr(of_frame), servant.as_ptr());
+        state.adapter.as_ref().is_some_and(|other| Arc::ptr_eq(other, adapter))
+            && state.object_id == id
+            && state.in_use.as_ref().and_then(ServantInUse::servant).is_some_and(is_servant)
+    })
+}
+
 /// Calls `show` for the innermost upcall of this thread. `None` outside upcalls.
 pub(crate) fn innermost<T>(show: impl FnOnce(&Arc<Adapter>, &[u8], &Arc<dyn Servant>) -> T) -> Option<T> {
     // The frame is taken out of the stack, so that `show` may enter others.

@@ -6,14 +6,14 @@ use std::{
 };
 
 use spandrel_giop::{CompletionStatus, SystemException, SystemExceptionKind};
-use spandrel_orb::{FutureContext, KeptUse, OperationDemux, Policy, PolicyType, Target};
+use spandrel_orb::{KeptUse, OperationDemux, Policy, PolicyType, Target};
 use spandrel_server::{Servant, ServantUse};
-use spandrel_sync::{Arc, Weak, thread};
+use spandrel_sync::{Arc, Mutex, Weak, thread};
 
 use crate::{
     ObjectId, Poa, ThreadPolicy,
     adapter::{Adapter, servants::drop_logged},
-    frames::{Frame, FrameState, PolledFrame},
+    frames::{Frame, FrameState, PolledFrame, is_innermost},
     servant_in_use::{LocatedServant, ServantInUse, UseEnd},
 };
 
@@ -176,11 +176,14 @@ impl Target for FrameState {
         self.adapter().operation_demux
     }
 
-    fn keep_in_use(&self) -> Box<dyn KeptUse> {
-        Box::new(DeferredUse {
+    fn keep_in_use(&self) -> Arc<dyn KeptUse> {
+        let in_use = self.in_use.as_ref().map(|in_use| in_use.share(self.adapter()));
+        Arc::new(DeferredUse {
+            is_located: matches!(in_use, Some(ServantInUse::Located(_))),
             adapter: Arc::clone(self.adapter()),
             id: self.object_id.as_slice().into(),
-            in_use: self.in_use.as_ref().map(|in_use| in_use.share(self.adapter())),
+            servant: in_use.as_ref().and_then(ServantInUse::servant).map(Arc::downgrade),
+            in_use: Mutex::new(in_use),
         })
     }
 }
@@ -189,55 +192,52 @@ impl Target for FrameState {
 struct DeferredUse {
     adapter: Arc<Adapter>,
     id: ObjectId,
-    in_use: Option<ServantInUse>,
+    /// Whether the servant comes from a servant locator.
+    is_located: bool,
+    /// For the future of the request, which may go on when the use has ended.
+    servant: Option<Weak<dyn Servant>>,
+    /// `None` once the use has ended.
+    in_use: Mutex<Option<ServantInUse>>,
 }
 
 impl KeptUse for DeferredUse {
     fn ends_before_reply(&self) -> bool {
-        matches!(self.in_use, Some(ServantInUse::Located(_)))
+        self.is_located
     }
 
-    fn end(mut self: Box<Self>, then: UseEnd) {
-        self.finish(then);
+    fn end(&self, then: UseEnd) {
+        let in_use = self.in_use.lock().take();
+        match in_use {
+            Some(in_use) => self.end_use(in_use, then),
+            None => then(Ok(())),
+        }
     }
 
-    fn future_context(&self) -> Option<Box<dyn FutureContext>> {
-        let servant = Arc::downgrade(self.in_use.as_ref().and_then(ServantInUse::servant)?);
-        Some(Box::new(PolledRequest { adapter: Arc::clone(&self.adapter), id: self.id.clone(), servant }))
-    }
-}
-
-/// The target of a request that a future serves.
-struct PolledRequest {
-    adapter: Arc<Adapter>,
-    id: ObjectId,
-    servant: Weak<dyn Servant>,
-}
-
-impl FutureContext for PolledRequest {
-    fn run(&self, poll: &mut dyn FnMut()) {
-        let _frame = PolledFrame::enter(&self.adapter, &self.id, &self.servant);
+    fn poll_inside(&self, poll: &mut dyn FnMut()) {
+        let servant = self.servant.as_ref().filter(|servant| !is_innermost(&self.adapter, &self.id, servant));
+        // The upcall that defers the request has a frame.
+        let _frame = servant.map(|servant| PolledFrame::enter(&self.adapter, &self.id, servant));
         poll();
     }
 }
 
 impl DeferredUse {
-    fn finish(&mut self, then: UseEnd) {
-        let Some(in_use) = self.in_use.take() else { return };
-        let (adapter, id) = (Arc::clone(&self.adapter), self.id.clone());
+    fn end_use(&self, in_use: ServantInUse, then: UseEnd) {
         // Any thread may run this, but a servant manager may require the adapter's own.
-        if adapter.servant_manager.read().is_none() {
-            return in_use.end_then(&adapter, &id, then);
+        if self.adapter.servant_manager.read().is_none() {
+            return in_use.end_then(&self.adapter, &self.id, then);
         }
-        let own = Arc::clone(&adapter);
-        run_under_thread_policy(&own, Box::new(move || in_use.end_then(&adapter, &id, then)));
+        let (adapter, id) = (Arc::clone(&self.adapter), self.id.clone());
+        run_under_thread_policy(&self.adapter, Box::new(move || in_use.end_then(&adapter, &id, then)));
     }
 }
 
 impl Drop for DeferredUse {
     fn drop(&mut self) {
-        // An exception has no receiver.
-        self.finish(Box::new(drop));
+        if let Some(in_use) = self.in_use.get_mut().take() {
+            // An exception has no receiver.
+            self.end_use(in_use, Box::new(drop));
+        }
     }
 }
 

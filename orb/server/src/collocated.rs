@@ -44,7 +44,7 @@ use crate::{
     running_calls::RunningCalls,
     upcall::{
         self,
-        origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
+        origin::{AnswerKind, RequestKey, RequestOrigin, UnusedSource, UpcallServices},
         received_request::{ReceivedRequest, RequestContext, RequestState},
     },
 };
@@ -243,9 +243,9 @@ impl RequestOrigin for CollocatedCaller<'_> {
         &self,
         request_key: RequestKey,
         octets: usize,
-        cancellation: &Arc<CancellationSource>,
-    ) -> Result<u64, SystemException> {
-        self.shared().enter_deferred(request_key, octets, cancellation)
+        unused: UnusedSource,
+    ) -> Result<(u64, Arc<CancellationSource>), SystemException> {
+        self.shared().enter_deferred(request_key, octets, unused)
     }
 
     fn leave_deferred(&self, key: u64) {

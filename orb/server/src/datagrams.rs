@@ -30,7 +30,7 @@ use crate::{
     resources::ServingOrb,
     unordered_requests,
     upcall::{
-        origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
+        origin::{AnswerKind, RequestKey, RequestOrigin, UnusedSource, UpcallServices},
         received_request::{ReceivedRequest, RequestContext},
     },
 };
@@ -225,11 +225,11 @@ impl RequestOrigin for Sender {
         &self,
         _request_key: RequestKey,
         _octets: usize,
-        _cancellation: &Arc<CancellationSource>,
-    ) -> Result<u64, SystemException> {
+        unused: UnusedSource,
+    ) -> Result<(u64, Arc<CancellationSource>), SystemException> {
         let limit = self.settings.max_deferred;
         if self.deferred.fetch_add(1, Ordering::SeqCst) < limit {
-            return Ok(0);
+            return Ok((0, self.cancellation_to(unused.deadline)));
         }
         self.deferred.fetch_sub(1, Ordering::SeqCst);
         self.orb.statistics().refused_deferred();

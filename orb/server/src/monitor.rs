@@ -151,7 +151,7 @@ impl UpcallMonitor {
             return self.wake();
         }
         // At most once in each wait of the monitor.
-        if self.can_look_earlyer.swap(false, Ordering::SeqCst) {
+        if self.can_look_earlyer.load(Ordering::SeqCst) && self.can_look_earlyer.swap(false, Ordering::SeqCst) {
             let mut state = self.state.lock();
             state.is_hurried = true;
             self.call(&state);

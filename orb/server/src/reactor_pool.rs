@@ -18,7 +18,7 @@
 //!
 //! `leader_followers` of `spandrel-reactor` decides which thread leads, and `worker_counts` how many threads there are.
 
-use std::{io, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
+use std::{io, sync::OnceLock, time::Duration};
 
 use spandrel_connection::ServiceMode;
 use spandrel_giop::SystemException;
@@ -57,6 +57,8 @@ pub(super) struct Pool {
     /// Whether connections that would have threads of their own share those of the reactor.
     shares_threads: AtomicBool,
     reactor: OnceLock<Reactor>,
+    /// The threads as an executor, once a future was given to them.
+    reactor_workers: OnceLock<Arc<ReactorWorkers>>,
     max_handlers: usize,
     worker_counts: Arc<WorkerCounts>,
     threads: Arc<ServerThreads>,
@@ -97,30 +99,8 @@ impl NestedWork for PoolReactor {
 
 /// The pool's threads as an executor of futures.
 pub(super) struct Workers<'p> {
-    registry: &'p Registry,
-    worker_counts: &'p Arc<WorkerCounts>,
+    reactor: &'p Arc<ReactorWorkers>,
     queue: Option<&'p Arc<dyn WorkerQueue>>,
-}
-
-/// A future that counts as a visit of its thread while it is polled.
-struct PollVisit {
-    worker_counts: Arc<WorkerCounts>,
-    /// Whether the next poll belongs to an upcall, whose thread counts already if it is one of these.
-    is_in_upcall: bool,
-    task: Task,
-}
-
-impl Future for PollVisit {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
-        if std::mem::take(&mut self.is_in_upcall) {
-            return self.task.as_mut().poll(cx);
-        }
-        let worker_counts = Arc::clone(&self.worker_counts);
-        let _visit = WorkerVisit::begin(&worker_counts);
-        self.task.as_mut().poll(cx)
-    }
 }
 
 impl Pool {
@@ -137,6 +117,7 @@ impl Pool {
             is_adaptive: matches!(settings.concurrency, Concurrency::Adaptive { .. }),
             shares_threads: AtomicBool::new(false),
             reactor: OnceLock::new(),
+            reactor_workers: OnceLock::new(),
             max_handlers: settings.max_connections.saturating_add(MAX_LISTENERS),
             // The threads of a fixed pool always nest. The thread that fills a queue runs nothing that could
             // wait.
@@ -199,7 +180,12 @@ impl Pool {
         if let Some(queue) = &self.queue {
             Arc::clone(queue).ensure_workers()?;
         }
-        Ok(Workers { registry, worker_counts: &self.worker_counts, queue: self.queue.as_ref() })
+        if self.reactor_workers.get().is_none() {
+            let worker_counts = Arc::clone(&self.worker_counts);
+            let _ = self.reactor_workers.set(Arc::new(ReactorWorkers { registry: registry.clone(), worker_counts }));
+        }
+        let reactor = self.reactor_workers.get().expect("it was set");
+        Ok(Workers { reactor, queue: self.queue.as_ref() })
     }
 
     /// The reactor's registry and the counts of its threads, for a handler that keeps a thread during its calls.
@@ -208,7 +194,7 @@ impl Pool {
     /// # Errors
     /// Errors of the system, if there is no such thread and none can be started.
     pub(super) fn visited_registry(&self) -> io::Result<(&Registry, &Arc<WorkerCounts>)> {
-        self.workers().map(|workers| (workers.registry, workers.worker_counts))
+        self.workers().map(|workers| (&workers.reactor.registry, &workers.reactor.worker_counts))
     }
 
     /// The number of threads, and the number of requests that wait for one.
@@ -339,9 +325,22 @@ impl Executor for QueueWorkers {
     }
 }
 
-impl Workers<'_> {
-    fn visit(&self, is_in_upcall: bool, task: Task) -> Task {
-        Box::pin(PollVisit { worker_counts: Arc::clone(self.worker_counts), is_in_upcall, task })
+/// The reactor's threads, as an executor of futures.
+#[derive(Debug)]
+struct ReactorWorkers {
+    registry: Registry,
+    worker_counts: Arc<WorkerCounts>,
+}
+
+impl Executor for ReactorWorkers {
+    fn execute(&self, job: Job) -> bool {
+        Executor::execute(&self.registry, job)
+    }
+
+    /// The thread counts as one that visits a connection. One that polls a future in its upcall counts already.
+    fn run(&self, poll: &mut dyn FnMut()) {
+        let _visit = WorkerVisit::begin(&self.worker_counts);
+        poll();
     }
 }
 
@@ -349,7 +348,7 @@ impl Spawn for Workers<'_> {
     fn spawn(&self, task: Task) {
         match self.queue {
             Some(queue) => task::run_in(QueueWorkers(Arc::clone(queue)), task),
-            None => task::run_in(self.registry.clone(), self.visit(false, task)),
+            None => task::run_in(Arc::clone(self.reactor), task),
         }
     }
 
@@ -357,7 +356,7 @@ impl Spawn for Workers<'_> {
         match self.queue {
             // The replies of workers share writes only if these poll the futures as jobs.
             Some(_) => self.spawn(task),
-            None => task::begin_here(self.registry.clone(), self.visit(true, task)),
+            None => task::begin_here(Arc::clone(self.reactor), task),
         }
     }
 }

@@ -135,20 +135,29 @@ fn record_other_orb(orb: &Orb) {
 /// The time in which a thread serves a request outside an upcall of a connection.
 pub(super) struct ServedScope {
     outer: Frame,
+    /// Whether the thread did not serve this request before.
+    is_new: bool,
 }
 
 impl ServedScope {
     pub(super) fn enter(cancellation: &Arc<CancellationSource>) -> Self {
-        SERVED.with(|served| served.borrow_mut().push(Arc::clone(cancellation)));
+        let is_new = SERVED.with(|served| {
+            let mut served = served.borrow_mut();
+            let is_new = served.last().is_none_or(|innermost| !Arc::ptr_eq(innermost, cancellation));
+            if is_new {
+                served.push(Arc::clone(cancellation));
+            }
+            is_new
+        });
         let outer = FRAME.with(FrameSlots::get);
         FRAME.with(|now| now.set(Frame::NONE));
-        Self { outer }
+        Self { outer, is_new }
     }
 }
 
 impl Drop for ServedScope {
     fn drop(&mut self) {
-        let left = SERVED.with(|served| served.borrow_mut().pop());
+        let left = if self.is_new { SERVED.with(|served| served.borrow_mut().pop()) } else { None };
         FRAME.with(|now| now.set(self.outer));
         drop(left);
     }

@@ -8,8 +8,11 @@ use spandrel::rt::{
     contexts::{self, PropagatedPolicy},
     policies::{PriorityBand, PriorityBandedConnectionPolicy, PriorityModel, PriorityModelPolicy, ThreadpoolPolicy},
 };
+use spandrel::server::{Replied, Servant, ServerCall};
 use spandrel::types::{IiopProfile, TypeCode};
-use spandrel::{Endpoint, Orb, Poa, dynamic::CreateRequest, options::Collocation, policy::ReferencePolicies};
+use spandrel::{
+    Endpoint, Orb, Poa, SystemException, dynamic::CreateRequest, options::Collocation, policy::ReferencePolicies,
+};
 use spandrel_orb_tests::{Probe, Server, probe::Target};
 use spandrel_test_support::alone;
 use stats_alloc::Region;
@@ -64,7 +67,39 @@ fn calls_allocate_nothing_except_results() {
             assert_eq!(allocations(|| drop(target.echo("text").unwrap())), copies * 300, "a string, {strategy:?}");
         }
         assert_propagated_calls_allocate_nothing();
+        assert_ready_futures_allocate_themselves();
     });
+}
+
+/// A servant whose futures are ready at once.
+struct SpawningServant;
+
+impl Servant for SpawningServant {
+    fn repository_id(&self) -> &str {
+        "IDL:Probe/Target:1.0"
+    }
+
+    fn is_a(&self, _: &str) -> bool {
+        false
+    }
+
+    fn dispatch(&self, _: &str, call: ServerCall<'_>) -> Result<Replied, SystemException> {
+        call.spawn(|deferred| async move {
+            let replied = deferred.answer(|call| call.reply(|_| Ok(())));
+            deferred.end(replied);
+        })
+    }
+}
+
+/// A request whose future need not wait allocates the future, its task, and the use of the servant with the object's id.
+/// The copy of the request, its entry and its cancellation use the memory of the last one.
+fn assert_ready_futures_allocate_themselves() {
+    let server = Orb::builder().listen(Endpoint::new("127.0.0.1", 0)).build().unwrap();
+    let object = Poa::root(&server).unwrap().activate(SpawningServant).unwrap();
+    let client = Orb::builder().build().unwrap();
+    let target: Target = client.string_to_object(&object.to_string()).unwrap().unchecked_narrow();
+    assert_eq!(allocations(|| target.ping().unwrap()), 4 * CALLS, "void");
+    server.shutdown().unwrap();
 }
 
 fn assert_reused_requests_allocate_nothing(target: &Target) {

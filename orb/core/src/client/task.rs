@@ -82,22 +82,31 @@ fn poll_caught(task: &mut Task, cx: &mut Context<'_>) -> Poll<()> {
 pub trait Executor: Send + Sync + 'static {
     /// Queues a job; returns false if the threads have ended, or have too many jobs.
     fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool;
+
+    /// Calls `poll`, a job of the pool or queue, in the calling thread.
+    fn run(&self, poll: &mut dyn FnMut()) {
+        poll();
+    }
 }
 
 impl<E: Executor> Executor for Arc<E> {
     fn execute(&self, job: Box<dyn FnOnce() + Send>) -> bool {
         (**self).execute(job)
     }
+
+    fn run(&self, poll: &mut dyn FnMut()) {
+        (**self).run(poll);
+    }
 }
 
 /// Polls a future in these threads, once at the beginning and after each wake-up.
 pub fn run_in(threads: impl Executor, task: Task) {
-    Wake::wake(PolledTask::new(threads, task, Stage::Waiting));
+    Wake::wake(PolledTask::new(threads, Some(task), Stage::Waiting));
 }
 
 /// Polls a future in this thread, and after that in these threads.
 pub fn begin_here(threads: impl Executor, task: Task) {
-    PolledTask::new(threads, task, Stage::Scheduled).poll();
+    PolledTask::new(threads, None, Stage::Polling).poll_taken(task);
 }
 
 /// A future that is polled as a job.
@@ -144,23 +153,32 @@ impl<E: Executor> Wake for PolledTask<E> {
 }
 
 impl<E: Executor> PolledTask<E> {
-    fn new(threads: E, task: Task, stage: Stage) -> Arc<Self> {
-        Arc::new(Self { threads, state: Mutex::new(State { task: Some(task), stage }) })
+    fn new(threads: E, task: Option<Task>, stage: Stage) -> Arc<Self> {
+        Arc::new(Self { threads, state: Mutex::new(State { task, stage }) })
     }
 
     /// Queues a job that polls it; returns false if the threads do not accept it.
     fn enqueue(self: &Arc<Self>) -> bool {
         let running = Arc::clone(self);
-        self.threads.execute(Box::new(move || running.poll()))
+        self.threads.execute(Box::new(move || running.threads.run(&mut || running.poll())))
     }
 
     fn poll(self: &Arc<Self>) {
+        if let Some(task) = self.take() {
+            self.poll_taken(task);
+        }
+    }
+
+    /// Takes the future, to poll it. `None` if it has ended.
+    fn take(&self) -> Option<Task> {
+        let mut state = self.state.lock();
+        state.stage = Stage::Polling;
+        state.task.take()
+    }
+
+    fn poll_taken(self: &Arc<Self>, mut task: Task) {
         let waker = Waker::from(Arc::clone(self));
         loop {
-            let mut state = self.state.lock();
-            state.stage = Stage::Polling;
-            let Some(mut task) = state.task.take() else { return };
-            drop(state);
             if poll_caught(&mut task, &mut Context::from_waker(&waker)).is_ready() {
                 return;
             }
@@ -176,6 +194,8 @@ impl<E: Executor> PolledTask<E> {
             if self.enqueue() {
                 return;
             }
+            let Some(taken) = self.take() else { return };
+            task = taken;
         }
     }
 }

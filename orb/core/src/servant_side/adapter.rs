@@ -3,6 +3,7 @@
 use spandrel_cdr::Ior;
 use spandrel_demux::OperationDemux;
 use spandrel_giop::SystemException;
+use spandrel_sync::Arc;
 
 use crate::{Policy, PolicyType};
 
@@ -28,30 +29,25 @@ pub trait Target: Sync {
     }
 
     /// Keeps the object in use for a request that is answered after the upcall.
-    fn keep_in_use(&self) -> Box<dyn KeptUse>;
+    fn keep_in_use(&self) -> Arc<dyn KeptUse>;
 }
 
-/// The use of a servant by a request that is answered after its upcall. Its drop ends the use.
-pub trait KeptUse: Send {
+/// The use of a servant by a request that is answered after its upcall. The drop of the last reference ends it, too.
+pub trait KeptUse: Send + Sync {
     /// Whether the use has to [end](Self::end) before the reply is sent.
     fn ends_before_reply(&self) -> bool {
         false
     }
 
     /// Ends the use, in the thread where the adapter's policies want that. Then calls `then` there, with the
-    /// exception that a servant locator's `postinvoke` raised, if it did.
-    fn end(self: Box<Self>, then: Box<dyn FnOnce(Result<(), SystemException>) + Send>);
+    /// exception that a servant locator's `postinvoke` raised, if it did. Calls `then` at once if the use has ended before.
+    fn end(&self, then: Box<dyn FnOnce(Result<(), SystemException>) + Send>);
 
-    /// The context of the request's future, if its adapter has one.
-    fn future_context(&self) -> Option<Box<dyn FutureContext>> {
-        None
+    /// Calls `poll`, which polls the future that serves the request: `PortableServer::Current` has the request's object
+    /// meanwhile. The use may have ended.
+    fn poll_inside(&self, poll: &mut dyn FnMut()) {
+        poll();
     }
-}
-
-/// The target of a request that a future serves, for the time in which a thread polls the future.
-pub trait FutureContext: Send {
-    /// Calls `poll` inside of the request: `PortableServer::Current` has the request's object meanwhile.
-    fn run(&self, poll: &mut dyn FnMut());
 }
 
 /// The interfaces that a servant supports.

@@ -16,7 +16,7 @@ use crate::{
     connection::{no_room_for_reply, too_many_deferred},
     reply_urgency,
     resources::ServingOrb,
-    upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallNumber, UpcallServices},
+    upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UnusedSource, UpcallNumber, UpcallServices},
 };
 
 /// The peer of a connection that this ORB has opened, and its requests.
@@ -136,18 +136,18 @@ impl RequestOrigin for CallbackOrigin {
         &self,
         request_key: RequestKey,
         _octets: usize,
-        cancellation: &Arc<CancellationSource>,
-    ) -> Result<u64, SystemException> {
-        let entered = self.callbacks.peer.queue.lock().defer(request_key, cancellation);
+        _unused: UnusedSource,
+    ) -> Result<(u64, Arc<CancellationSource>), SystemException> {
+        let entered = self.callbacks.peer.queue.lock().defer(request_key, &self.cancellation);
         let key = entered.map_err(|limit| {
             self.orb.statistics().refused_deferred();
             too_many_deferred(limit)
         })?;
         // Checked afterwards: a thread that ends the connection first closes it and then cancels the entries.
         if !request_key.is_one_way && self.connection.is_closed() {
-            cancellation.cancel(CancelReason::ConnectionLost);
+            self.cancellation.cancel(CancelReason::ConnectionLost);
         }
-        Ok(key)
+        Ok((key, Arc::clone(&self.cancellation)))
     }
 
     fn leave_deferred(&self, key: u64) {

@@ -16,7 +16,7 @@ use spandrel_transport::{Address, Deadline};
 use super::delivery::{deliver, read, too_late, unanswered};
 use crate::{
     resources::ServerResources,
-    upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UpcallServices},
+    upcall::origin::{AnswerKind, RequestKey, RequestOrigin, UnusedSource, UpcallServices},
 };
 
 /// A collocated caller that waits for a reply from another thread.
@@ -149,18 +149,19 @@ impl RequestOrigin for CollocatedReply {
         &self,
         _request_key: RequestKey,
         _octets: usize,
-        cancellation: &Arc<CancellationSource>,
-    ) -> Result<u64, SystemException> {
+        unused: UnusedSource,
+    ) -> Result<(u64, Arc<CancellationSource>), SystemException> {
+        let cancellation = CancellationSource::new(WeakOrb::of(&self.orb), unused.deadline);
         let mut state = self.state.lock();
         let key = state.next;
         state.next += 1;
-        state.deferred.push((key, Arc::clone(cancellation)));
+        state.deferred.push((key, Arc::clone(&cancellation)));
         let is_given_up = state.is_given_up;
         drop(state);
         if is_given_up {
             cancellation.cancel(CancelReason::ClientCancelled);
         }
-        Ok(key)
+        Ok((key, cancellation))
     }
 
     fn leave_deferred(&self, key: u64) {

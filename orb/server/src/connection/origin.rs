@@ -11,7 +11,7 @@ use spandrel_transport::{Address, ReactorTransport, ReceiveBudget};
 
 use super::ServerConnection;
 use crate::upcall::{
-    origin::{AnswerKind, RequestKey, RequestOrigin, UpcallNumber, UpcallServices},
+    origin::{AnswerKind, RequestKey, RequestOrigin, UnusedSource, UpcallNumber, UpcallServices},
     prediction::Prediction,
 };
 
@@ -68,27 +68,10 @@ impl RequestOrigin for ServerConnection {
     }
 
     fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource> {
-        self.renew_cancellation_source(None, request_key, deadline)
-    }
-
-    fn renew_cancellation_source(
-        &self,
-        unused: Option<Arc<CancellationSource>>,
-        request_key: RequestKey,
-        deadline: Option<Instant>,
-    ) -> Arc<CancellationSource> {
-        let create = || {
-            let (peer, transport) = (self.link.from(), self.link.shared_transport());
-            CancellationSource::renew_of_peer(unused, peer, Some(transport), WeakOrb::of(&self.orb), deadline)
-        };
+        let create = || self.new_cancellation_source(UnusedSource { deadline, memory: None });
         let (cancellation, is_first) = self.pending.register_cancellation(request_key, create);
-        if is_first && !request_key.is_one_way {
-            self.resources.upcall_monitor.look_early();
-            // Checked afterwards: a thread that ends the reading first changes the phase and then cancels the
-            // entries.
-            if self.close_state.is_reading_finished() {
-                cancellation.cancel(self.close_state.end_reason());
-            }
+        if is_first {
+            self.after_registration(request_key, &cancellation);
         }
         cancellation
     }
@@ -102,15 +85,12 @@ impl RequestOrigin for ServerConnection {
         &self,
         request_key: RequestKey,
         octets: usize,
-        cancellation: &Arc<CancellationSource>,
-    ) -> Result<u64, SystemException> {
-        let key = self.pending.enter_deferred(request_key, octets, cancellation, self.orb.statistics())?;
-        // Checked afterwards: a thread that ends the reading first changes the phase and then cancels the
-        // entries.
-        if !request_key.is_one_way && self.close_state.is_reading_finished() {
-            cancellation.cancel(self.close_state.end_reason());
-        }
-        Ok(key)
+        unused: UnusedSource,
+    ) -> Result<(u64, Arc<CancellationSource>), SystemException> {
+        let create = || self.new_cancellation_source(unused);
+        let (key, cancellation) = self.pending.enter_deferred(request_key, octets, create, self.orb.statistics())?;
+        self.after_registration(request_key, &cancellation);
+        Ok((key, cancellation))
     }
 
     fn uncharge_deferred(&self, key: u64) -> bool {
@@ -125,5 +105,32 @@ impl RequestOrigin for ServerConnection {
 
     fn record_spawn(&self) {
         Self::record_spawn(self);
+    }
+}
+
+impl ServerConnection {
+    fn new_cancellation_source(&self, unused: UnusedSource) -> Arc<CancellationSource> {
+        let (peer, transport) = (self.link.from(), self.link.shared_transport());
+        CancellationSource::renew_of_peer(
+            unused.memory,
+            peer,
+            Some(transport),
+            || WeakOrb::of(&self.orb),
+            unused.deadline,
+        )
+    }
+
+    /// Has CancelRequests read while the request runs that has this new entry. If the reading has ended, the request is
+    /// cancelled.
+    fn after_registration(&self, request_key: RequestKey, cancellation: &CancellationSource) {
+        if request_key.is_one_way {
+            return;
+        }
+        self.resources.upcall_monitor.look_early();
+        // Checked afterwards: a thread that ends the reading first changes the phase and then cancels the
+        // entries.
+        if self.close_state.is_reading_finished() {
+            cancellation.cancel(self.close_state.end_reason());
+        }
     }
 }

@@ -110,7 +110,8 @@ impl PendingRequests {
         cancelled.iter().for_each(|cancellation| cancellation.cancel(reason));
     }
 
-    /// Enters a running request as a deferred one that is charged for `octets`. Returns the key of the entry.
+    /// Enters a running request as a deferred one that is charged for `octets`. Returns the key of the entry, and the
+    /// cancellation source that the servant has taken, or else the one that `create` makes.
     ///
     /// # Errors
     /// TRANSIENT if too many requests are deferred, or if a memory limit would be exceeded.
@@ -118,9 +119,9 @@ impl PendingRequests {
         &self,
         request_key: RequestKey,
         octets: usize,
-        cancellation: &Arc<CancellationSource>,
+        create: impl FnOnce() -> Arc<CancellationSource>,
         statistics: &Statistics,
-    ) -> Result<u64, SystemException> {
+    ) -> Result<(u64, Arc<CancellationSource>), SystemException> {
         let mut requests = self.requests.lock();
         let limit = self.max_deferred;
         if requests.deferred() >= limit {
@@ -133,12 +134,19 @@ impl PendingRequests {
             statistics.refused_memory();
             return Err(no_memory(&no_room));
         }
+        let known = requests.cancellable(request_key.upcall).map(Arc::clone);
+        let cancellation = known.unwrap_or_else(create);
+        let is_cancelled = requests.was_cancelled(request_key);
         // From now on the request is a deferred one, also when its upcall ends.
-        let (key, was_watched) = requests.defer(request_key, octets, Arc::clone(cancellation));
+        let (key, was_watched) = requests.defer(request_key, octets, Arc::clone(&cancellation));
         if was_watched {
             self.awaited_cancellations.fetch_sub(1, Ordering::SeqCst);
         }
-        Ok(key)
+        drop(requests);
+        if is_cancelled {
+            cancellation.cancel(CancelReason::ClientCancelled);
+        }
+        Ok((key, cancellation))
     }
 
     /// Releases the memory of a deferred request that is being answered. Returns whether others are not answered yet.
@@ -153,7 +161,10 @@ impl PendingRequests {
     /// Removes a deferred request that has ended.
     pub(super) fn leave_deferred(&self, key: u64) {
         let left = self.requests.lock().end_deferred(key);
-        self.intake.release(left.as_ref().map_or(0, |(octets, _)| *octets));
+        // An answered one has none.
+        if let Some((octets @ 1.., _)) = &left {
+            self.intake.release(*octets);
+        }
         drop(left);
     }
 }

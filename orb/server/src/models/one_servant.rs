@@ -72,13 +72,13 @@ impl Target for PlainTarget {
         None
     }
 
-    fn keep_in_use(&self) -> Box<dyn KeptUse> {
-        Box::new(PlainTarget)
+    fn keep_in_use(&self) -> Arc<dyn KeptUse> {
+        Arc::new(PlainTarget)
     }
 }
 
 impl KeptUse for PlainTarget {
-    fn end(self: Box<Self>, then: Box<dyn FnOnce(Result<(), SystemException>) + Send>) {
+    fn end(&self, then: Box<dyn FnOnce(Result<(), SystemException>) + Send>) {
         then(Ok(()));
     }
 }

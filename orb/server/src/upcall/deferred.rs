@@ -18,7 +18,7 @@ use std::{
 use spandrel_cdr::Decoder;
 use spandrel_giop::{CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor};
 use spandrel_orb::{
-    CancelReason, CancellationToken, FutureContext, KeptUse, Orb, Spawn, Target,
+    CancelReason, CancellationToken, KeptUse, Orb, Spawn, Target,
     internal::{
         ObservedRequest, PollScope,
         cancellation::{CancellationSource, SERVING},
@@ -27,7 +27,7 @@ use spandrel_orb::{
     },
 };
 use spandrel_sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, Ordering},
     held,
     time::Instant,
@@ -40,6 +40,7 @@ use super::{
     origin::RequestOrigin,
     received_request::{DeferredSlot, ReceivedRequest, RequestContext, RequestFlow, RequestState, UnusedMemory},
     reply::{answer_exception, answer_marshaled, panicked},
+    request_memory,
 };
 use crate::{
     long_wait::{UnbegunRequest, UnbegunRequests},
@@ -61,8 +62,8 @@ pub struct DeferredCall {
     body: usize,
     /// Whether the call has been answered, or is being answered.
     is_over: AtomicBool,
-    /// The use of the servant; `None` before the servant is called, and after the use has ended.
-    kept_use: Mutex<Option<Box<dyn KeptUse>>>,
+    /// Behind the request, because the end of the use comes after that of the entry.
+    kept_use: UseByCall,
     /// Whether the servant has been called.
     is_begun: bool,
     /// Whether the use of the servant ends before the answer is sent.
@@ -71,10 +72,22 @@ pub struct DeferredCall {
     passes_on: bool,
 }
 
+/// The use of the servant by a call; `None` before the servant is called. The end of the call ends it, also if the future
+/// that has served the call goes on.
+struct UseByCall(Option<Arc<dyn KeptUse>>);
+
+impl Drop for UseByCall {
+    fn drop(&mut self) {
+        if let Some(kept_use) = &self.0 {
+            // An exception has no receiver.
+            kept_use.end(Box::new(drop));
+        }
+    }
+}
+
 /// A request that owns its message.
 #[derive(Clone)]
 struct OwnedRequest {
-    origin: Arc<dyn RequestOrigin>,
     message: Message,
     /// The response that the client expected when the request was deferred.
     response: ResponseFlags,
@@ -93,14 +106,13 @@ impl ServerCall<'_> {
     /// TRANSIENT if too many requests of the connection are deferred (accepted connections:
     /// `-ORBMaxDeferredRequests`), or if a memory limit would be exceeded.
     pub fn defer(self) -> Result<(DeferredCall, Replied), SystemException> {
-        self.defer_in(&mut UnusedMemory::default())
+        self.defer_in(&mut request_memory::take_of_thread())
     }
 
     /// As [`defer`](Self::defer), in the memory of a request that has ended.
     pub(crate) fn defer_in(self, unused: &mut UnusedMemory) -> Result<(DeferredCall, Replied), SystemException> {
         let deferred_slot = self.enter_deferred(unused)?;
         self.record_deferred();
-        let origin = Arc::clone(&deferred_slot.origin);
         let kept_use = self.target().map(Target::keep_in_use);
         let (is_begun, ends_before_reply) =
             (kept_use.is_some(), kept_use.as_ref().is_some_and(|kept_use| kept_use.ends_before_reply()));
@@ -109,10 +121,10 @@ impl ServerCall<'_> {
         let (flow, observed) = (self.flow().cloned(), self.observed().cloned());
         let urgency = reply_urgency::current();
         let call = DeferredCall {
-            request: OwnedRequest { origin, message, response, flow, observed, deferred_slot, urgency },
+            request: OwnedRequest { message, response, flow, observed, deferred_slot, urgency },
             body: self.body(),
             is_over: AtomicBool::new(false),
-            kept_use: Mutex::new(kept_use),
+            kept_use: UseByCall(kept_use),
             is_begun,
             ends_before_reply,
             passes_on,
@@ -169,17 +181,17 @@ impl ServerCall<'_> {
         let (cancellation, deadline) =
             (Arc::clone(&call.slot().cancellation), call.slot().deadline.and_then(|deadline| deadline.answer));
         let observed = call.request.observed.clone();
-        let context = call.kept_use.lock().as_ref().and_then(|kept_use| kept_use.future_context());
-        let executor = call.request.origin.services().for_spawner().cloned();
+        let kept_use = call.kept_use.0.clone();
+        let executor = call.origin().services().for_spawner().cloned();
         let unbegun = executor.as_ref().map(|requests| requests.give(orb));
         held::assert_none("a spawner");
-        let (orb, task) = (orb.instance(), Box::pin(serve(call)));
+        let (orb, task) = (orb.instance(), serve(call));
         spawner.spawn_servant(Box::pin(DeferredService {
             orb,
             cancellation,
             deadline,
             observed,
-            context,
+            kept_use,
             executor,
             unbegun,
             task,
@@ -188,49 +200,63 @@ impl ServerCall<'_> {
     }
 }
 
-/// A future that serves a deferred call until the call is cancelled.
-struct DeferredService<F> {
-    /// The instance of the ORB (`Orb::instance`).
-    orb: usize,
-    cancellation: Arc<CancellationSource>,
-    /// The time from which the reply is not needed.
-    deadline: Option<Instant>,
-    observed: Option<Arc<ObservedRequest>>,
-    context: Option<Box<dyn FutureContext>>,
-    /// The executor of the application, if it polls the future.
-    executor: Option<Arc<UnbegunRequests>>,
-    /// Until the first poll.
-    unbegun: Option<UnbegunRequest>,
-    task: Pin<Box<F>>,
+pin_project_lite::pin_project! {
+    /// A future that serves a deferred call until the call is cancelled.
+    struct DeferredService<F> {
+        // The instance of the ORB (`Orb::instance`).
+        orb: usize,
+        cancellation: Arc<CancellationSource>,
+        // The time from which the reply is not needed.
+        deadline: Option<Instant>,
+        observed: Option<Arc<ObservedRequest>>,
+        kept_use: Option<Arc<dyn KeptUse>>,
+        // The executor of the application, if it polls the future.
+        executor: Option<Arc<UnbegunRequests>>,
+        // Until the first poll.
+        unbegun: Option<UnbegunRequest>,
+        #[pin]
+        task: F,
+    }
 }
 
 impl<F: Future<Output = ()>> Future for DeferredService<F> {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.unbegun = None;
-        if self.cancellation.poll(SERVING, cx.waker()).is_some() {
+    /// The task is registered for the cancellation when it waits: those that need not wait register nothing.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut service = self.project();
+        *service.unbegun = None;
+        if service.cancellation.is_cancelled() {
             return Poll::Ready(());
         }
-        let _scope = PollScope::enter(self.orb, self.executor.clone().map(|executor| executor as _));
-        let _served = ServedScope::enter(&self.cancellation);
-        let _deadline = self.deadline.map(InheritedDeadline::enter);
-        let Self { observed, context, task, .. } = &mut *self;
-        let mut poll = || match observed {
-            Some(observed) => observed.in_scope(|| task.as_mut().poll(cx)),
-            None => untraced(|| task.as_mut().poll(cx)),
+        let scope = PollScope::enter(*service.orb, service.executor.clone().map(|executor| executor as _));
+        let served = ServedScope::enter(service.cancellation);
+        let deadline = service.deadline.map(InheritedDeadline::enter);
+        let mut poll = || match service.observed {
+            Some(observed) => observed.in_scope(|| service.task.as_mut().poll(cx)),
+            None => untraced(|| service.task.as_mut().poll(cx)),
         };
-        let Some(context) = context else { return poll() };
         let mut polled = Poll::Pending;
-        context.run(&mut || polled = poll());
+        match service.kept_use {
+            Some(kept_use) => kept_use.poll_inside(&mut || polled = poll()),
+            None => polled = poll(),
+        }
+        drop((deadline, served, scope));
+        if polled.is_pending() && service.cancellation.poll(SERVING, cx.waker()).is_some() {
+            return Poll::Ready(());
+        }
         polled
     }
 }
 
 impl OwnedRequest {
+    fn origin(&self) -> &Arc<dyn RequestOrigin> {
+        &self.deferred_slot.origin
+    }
+
     /// A decoder of the request, whose values are charged while this exists.
     fn decoder(&self) -> Decoder<'_> {
-        let decoder = self.origin.decoder(&self.message);
+        let decoder = self.origin().decoder(&self.message);
         match &self.deferred_slot.memory {
             Some(memory) => memory.of(decoder),
             None => decoder,
@@ -245,14 +271,14 @@ impl OwnedRequest {
 
     /// Calls `then` with the decoded request.
     fn with(&self, then: impl FnOnce(&RequestState<'_>)) {
-        if self.origin.orb().is_copied() {
+        if self.origin().orb().is_copied() {
             return;
         }
-        let mut arguments = self.origin.decoder(&self.message);
+        let mut arguments = self.origin().decoder(&self.message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
         let _urgency = ReplyUrgencyScope::enter(self.urgency);
         let request =
-            ReceivedRequest::new(&*self.origin, &self.message, &header).with_deferred_slot(&self.deferred_slot);
+            ReceivedRequest::new(&**self.origin(), &self.message, &header).with_deferred_slot(&self.deferred_slot);
         let state = self.state(&request);
         match state.observed {
             Some(observed) => observed.in_scope(|| then(&state)),
@@ -294,7 +320,7 @@ impl DeferredCall {
         &self,
         how: impl FnOnce(ServerCall<'_>) -> Result<Replied, SystemException>,
     ) -> Result<Replied, SystemException> {
-        self.answer_through(&*self.request.origin, how)
+        self.answer_through(self.origin(), how)
     }
 
     /// As [`answer`](Self::answer), with a reply through `origin`, which stands for that of the request.
@@ -355,6 +381,7 @@ impl DeferredCall {
     /// Ends the call. An error is sent as its reply, unless the call was answered before.
     pub fn end(self, outcome: Result<Replied, SystemException>) {
         self.end_with(outcome);
+        request_memory::give_to_thread(self.into_memory());
     }
 
     pub(crate) fn end_with(&self, outcome: Result<Replied, SystemException>) {
@@ -370,10 +397,8 @@ impl DeferredCall {
     /// Ends the use of the servant if it has to end before the reply. Then calls `then`, possibly in another
     /// thread.
     fn conclude(&self, then: impl FnOnce(&RequestState<'_>, Result<(), SystemException>) + Send + 'static) {
-        let kept_use = if self.ends_before_reply { self.kept_use.lock().take() } else { None };
-        match kept_use {
-            None => self.request.with(|state| then(state, Ok(()))),
-            Some(kept_use) => {
+        match &self.kept_use.0 {
+            Some(kept_use) if self.ends_before_reply => {
                 let request = self.request.clone();
                 kept_use.end(Box::new(move |ended| {
                     if let Err(exception) = &ended {
@@ -382,13 +407,14 @@ impl DeferredCall {
                     request.with(|state| then(state, ended));
                 }));
             }
+            _ => self.request.with(|state| then(state, Ok(()))),
         }
     }
 
     /// Cancels the call ([`CancelReason::TimeExceeded`]) and sends the exception, while another thread answers it: that
     /// reply is not sent. False, without an effect, if it was cancelled before, or a reply is being sent or was sent.
     pub(crate) fn end_early(&self, exception: &SystemException) -> bool {
-        let OwnedRequest { origin, message, response, deferred_slot, .. } = &self.request;
+        let (origin, OwnedRequest { message, response, deferred_slot, .. }) = (self.origin(), &self.request);
         let mut arguments = origin.decoder(message);
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return false };
         if origin.orb().is_copied()
@@ -398,8 +424,7 @@ impl DeferredCall {
             return false;
         }
         let _urgency = ReplyUrgencyScope::enter(self.request.urgency);
-        let request =
-            ReceivedRequest::new(&**origin, message, &header).with_deferred_slot(deferred_slot).ending_early();
+        let request = ReceivedRequest::new(origin, message, &header).with_deferred_slot(deferred_slot).ending_early();
         // Interceptors and diagnostics see the servant's own outcome.
         answer_exception(&RequestState { response: *response, ..RequestState::new(&request) }, exception);
         true
@@ -410,12 +435,12 @@ impl DeferredCall {
         if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return;
         }
-        let OwnedRequest { origin, message, deferred_slot, .. } = &self.request;
+        let OwnedRequest { message, deferred_slot, .. } = &self.request;
         let mut arguments = self.request.decoder();
         let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
         let deadline = deferred_slot.deadline.map(|deadline| RequestDeadline { start: None, ..deadline });
         let request_context = RequestContext::of(deadline);
-        let request = ReceivedRequest::new(&**origin, message, &header)
+        let request = ReceivedRequest::new(self.origin(), message, &header)
             .with_deferred_slot(deferred_slot)
             .with_context(request_context.as_ref());
         run(&self.request.state(&request), &mut arguments);
@@ -445,16 +470,16 @@ impl DeferredCall {
 
     /// The address of the request's origin, which the request keeps alive.
     pub(crate) fn origin_address(&self) -> usize {
-        Arc::as_ptr(&self.request.origin).addr()
+        Arc::as_ptr(self.request.origin()).addr()
     }
 
     /// The origin of the request.
     pub(crate) fn origin(&self) -> &dyn RequestOrigin {
-        &*self.request.origin
+        &**self.request.origin()
     }
 
     pub(crate) fn operation(&self) -> String {
-        let header = RequestHeader::decode(&mut self.request.origin.decoder(&self.request.message));
+        let header = RequestHeader::decode(&mut self.origin().decoder(&self.request.message));
         header.map_or_else(|_| String::new(), |header| header.operation.to_string())
     }
 }
@@ -476,7 +501,7 @@ impl Drop for ReplyAttempt<'_> {
 
 impl Drop for DeferredCall {
     fn drop(&mut self) {
-        if self.request.origin.orb().is_copied() {
+        if self.origin().orb().is_copied() {
             // The original process answers the call.
             return;
         }

@@ -102,22 +102,12 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
     /// The cancellation source of a running request.
     fn cancellation_source(&self, request_key: RequestKey, deadline: Option<Instant>) -> Arc<CancellationSource>;
 
-    /// As [`cancellation_source`](Self::cancellation_source), in the memory of an unused source where a new one is needed.
-    fn renew_cancellation_source(
-        &self,
-        unused: Option<Arc<CancellationSource>>,
-        request_key: RequestKey,
-        deadline: Option<Instant>,
-    ) -> Arc<CancellationSource> {
-        drop(unused);
-        self.cancellation_source(request_key, deadline)
-    }
-
     /// The reply to the request of this running upcall is about to be sent: the end of the connection cancels it no
     /// longer.
     fn mark_replying(&self, _upcall: UpcallNumber) {}
 
-    /// Adds a deferred request. Returns the key for [its end](Self::leave_deferred).
+    /// Adds a deferred request. Returns the key for [its end](Self::leave_deferred), and the source that can cancel it: that
+    /// of the running request, or a new one.
     ///
     /// # Errors
     /// TRANSIENT if there are too many.
@@ -125,8 +115,8 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
         &self,
         request_key: RequestKey,
         octets: usize,
-        cancellation: &Arc<CancellationSource>,
-    ) -> Result<u64, SystemException>;
+        unused: UnusedSource,
+    ) -> Result<(u64, Arc<CancellationSource>), SystemException>;
 
     /// Ends the charge for a deferred request that is being answered: from now on its answer is charged. Returns whether
     /// the answer may wait for those of others.
@@ -139,6 +129,14 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
 
     /// Called before this thread gives the future of a deferred request to the executor.
     fn record_spawn(&self) {}
+}
+
+/// A cancellation source that is not made yet.
+pub(crate) struct UnusedSource {
+    /// The time from which the reply is not needed.
+    pub(crate) deadline: Option<Instant>,
+    /// The memory of the source of a request that has ended.
+    pub(crate) memory: Option<Arc<CancellationSource>>,
 }
 
 /// The origin of a request that a thread of an executor runs: the thread learns that the reply is about to be sent.
@@ -216,9 +214,9 @@ impl RequestOrigin for NotifyingOrigin<'_> {
         &self,
         request_key: RequestKey,
         octets: usize,
-        cancellation: &Arc<CancellationSource>,
-    ) -> Result<u64, SystemException> {
-        self.origin.enter_deferred(request_key, octets, cancellation)
+        unused: UnusedSource,
+    ) -> Result<(u64, Arc<CancellationSource>), SystemException> {
+        self.origin.enter_deferred(request_key, octets, unused)
     }
 
     /// The replies of an executor leave at once: a thread of lower urgency might have to write them otherwise.

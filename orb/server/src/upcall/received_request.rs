@@ -29,7 +29,7 @@ use spandrel_transport::{DecodedMemory, ReceiveBudget};
 
 use super::{
     marshaled_reply::{MarshaledReply, ReplySlot},
-    origin::{AnswerKind, RequestKey, RequestOrigin, UpcallNumber},
+    origin::{AnswerKind, RequestKey, RequestOrigin, UnusedSource, UpcallNumber},
 };
 use crate::reply_urgency;
 
@@ -191,10 +191,10 @@ impl<'m> ReceivedRequest<'m> {
         unused: &mut UnusedMemory,
     ) -> Result<Arc<DeferredSlot>, SystemException> {
         let (origin, deadline) = (self.origin.shared(), self.deadline());
-        let request_key = self.request_key(is_one_way);
         let answer = deadline.and_then(|deadline| deadline.answer);
-        let cancellation = origin.renew_cancellation_source(unused.cancellation.take(), request_key, answer);
-        let key = origin.enter_deferred(request_key, self.message.uncharged_len(), &cancellation)?;
+        let unused_source = UnusedSource { deadline: answer, memory: unused.cancellation.take() };
+        let (key, cancellation) =
+            origin.enter_deferred(self.request_key(is_one_way), self.message.uncharged_len(), unused_source)?;
         let limit = origin.wire(self.version()).limits.decoded_memory(self.message.octets().len());
         let memory = origin.account().map(|account| DecodedMemory::new(Arc::clone(account), limit));
         let entry = DeferredEntry { origin, key, is_one_way, cancellation, deadline, memory };
@@ -280,6 +280,10 @@ pub(crate) struct UnusedMemory {
     pub(crate) slot: Option<Arc<DeferredSlot>>,
     /// The request as its executor had it, without content.
     pub(crate) work: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl UnusedMemory {
+    pub(crate) const NONE: Self = Self { octets: None, cancellation: None, slot: None, work: None };
 }
 
 /// A deferred request of an origin.

@@ -1,13 +1,33 @@
-//! The memory of requests that an executor has run, which later ones use again: in the steady state, a request that is
-//! handed over allocates nothing.
+//! The memory of requests that have ended, which later ones use again.
+//!
+//! Each executor has memory for the requests that it runs: in the steady state, a request that is handed over allocates
+//! nothing. Each thread has that of one request, for those whose futures it begins: asynchronous servants that need not wait
+//! use it again and again.
 
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 use spandrel_message::MessageBlock;
 use spandrel_orb::internal::cancellation::CancellationSource;
-use spandrel_sync::{Arc, Guarded, PriorityInheritanceMutex};
+use spandrel_sync::{Arc, Guarded, PriorityInheritanceMutex, thread_local};
 
 use super::received_request::UnusedMemory;
+
+thread_local! {
+    static OF_THREAD: Cell<UnusedMemory> = const { Cell::new(UnusedMemory::NONE) };
+}
+
+/// Takes the memory that was given to this thread.
+pub(crate) fn take_of_thread() -> UnusedMemory {
+    OF_THREAD.with(Cell::take)
+}
+
+/// Gives memory to this thread, in place of the one that it has.
+pub(crate) fn give_to_thread(memory: UnusedMemory) {
+    // The waker of a task that goes on, and the timer, end with their source.
+    let cancellation = memory.cancellation.filter(|source| !source.has_waiters());
+    let before = OF_THREAD.with(|of_thread| of_thread.replace(UnusedMemory { cancellation, ..memory }));
+    drop(before);
+}
 
 /// Memory for the requests of an executor, reserved when it is created. Requests beyond it allocate their own.
 pub struct RequestMemory {

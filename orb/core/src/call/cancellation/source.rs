@@ -117,19 +117,42 @@ impl CancellationSource {
         orb: WeakOrb,
         deadline: Option<Instant>,
     ) -> Arc<Self> {
-        Self::renew_of_peer(None, peer, transport, orb, deadline)
+        Self::renew_of_peer(None, peer, transport, || orb, deadline)
     }
 
-    /// As [`of_peer`](Self::of_peer), in the memory of an unused source unless that is still referred to.
+    /// As [`of_peer`](Self::of_peer), in the memory of an unused source unless that is still referred to. The address of a
+    /// peer belongs to one transport and one ORB.
     pub fn renew_of_peer(
         unused: Option<Arc<Self>>,
         peer: &Arc<Address>,
         transport: Option<&Arc<dyn ReactorTransport>>,
-        orb: WeakOrb,
+        orb: impl FnOnce() -> WeakOrb,
         deadline: Option<Instant>,
     ) -> Arc<Self> {
-        let source = Self::with(Some(orb), deadline, transport.map(Arc::downgrade), Some(Arc::clone(peer)));
-        renew(unused, source)
+        let source = || Self::with(Some(orb()), deadline, transport.map(Arc::downgrade), Some(Arc::clone(peer)));
+        let Some(mut unused) = unused else { return Arc::new(source()) };
+        let Some(content) = Arc::get_mut(&mut unused) else { return Arc::new(source()) };
+        if content.is_unused_of(peer) {
+            content.reopen(deadline);
+        } else {
+            *content = source();
+        }
+        unused
+    }
+
+    /// Whether it belongs to a request of this peer, and nothing waits for it.
+    fn is_unused_of(&mut self, peer: &Arc<Address>) -> bool {
+        let waiters = self.waiters.get_mut();
+        self.peer.as_ref().is_some_and(|of_request| Arc::ptr_eq(of_request, peer))
+            && waiters.wakers.is_empty()
+            && matches!(waiters.timer, CancellationTimer::None)
+    }
+
+    /// Begins the next request of the same peer.
+    fn reopen(&mut self, deadline: Option<Instant>) {
+        self.state = AtomicU8::new(OPEN);
+        self.deadline = deadline;
+        self.keys = AtomicU64::new(SERVING + 1);
     }
 
     /// A source that is never cancelled, for threads without a request.
@@ -245,8 +268,17 @@ impl CancellationSource {
         self.keys.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns the reason, or registers the task to be woken.
+    /// Whether tasks are registered to be woken, or a timer is set for them.
+    pub fn has_waiters(&self) -> bool {
+        let waiters = self.waiters.lock();
+        !waiters.wakers.is_empty() || !matches!(waiters.timer, CancellationTimer::None)
+    }
+
+    /// Returns the reason, or registers the task to be woken, unless the request is answered.
     pub fn poll(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<CancelReason> {
+        if self.state.load(Ordering::SeqCst) == ANSWERED {
+            return None;
+        }
         let is_registered =
             |waiters: &CancellationWaiters| waiters.wakers.iter().any(|(of, old)| *of == key && old.will_wake(waker));
         let is_current = is_registered(&self.waiters.lock());
