@@ -7,10 +7,7 @@ use std::{io, time::Duration};
 
 use spandrel_ipc::{Interest, Pollable};
 use spandrel_reactor::{CloseReason, Context, EventHandler, Expired, HandlerId, Registry};
-use spandrel_sync::{
-    Arc, Mutex, Weak,
-    atomic::{AtomicBool, Ordering},
-};
+use spandrel_sync::{Arc, Mutex, Weak};
 
 use super::{ServerConnection, reading::VisitOutcome, registration::ReactorRegistration};
 use crate::{
@@ -22,8 +19,8 @@ use crate::{
 struct PooledConnection {
     connection: Arc<ServerConnection>,
     worker_counts: Arc<WorkerCounts>,
-    /// Another registration serves the connection. This one only ends its call.
-    is_replaced: Arc<AtomicBool>,
+    /// The number of registrations that were replaced before this one.
+    renewals: u32,
 }
 
 /// Registers this connection with the pool's reactor, whose threads then serve it. `is_ready`: there is input that the
@@ -46,7 +43,14 @@ pub(super) fn write_in(pool: &Pool, connection: Arc<ServerConnection>) -> io::Re
 
 impl PooledConnection {
     fn new(connection: Arc<ServerConnection>, worker_counts: Arc<WorkerCounts>) -> Self {
-        Self { connection, worker_counts, is_replaced: Arc::default() }
+        let renewals = connection.registration.renewals();
+        Self { connection, worker_counts, renewals }
+    }
+
+    /// Whether another registration serves the connection. This one only ends its call.
+    #[inline]
+    fn is_replaced(&self) -> bool {
+        self.connection.registration.renewals() != self.renewals
     }
 }
 
@@ -62,7 +66,6 @@ impl EventHandler for PooledConnection {
             id: context.id(),
             wanted: Mutex::new(WantedEvents { input: true, output: false }),
             worker_counts: Arc::clone(&self.worker_counts),
-            is_replaced: Arc::clone(&self.is_replaced),
         };
         self.connection.register_with(Arc::new(registration));
         Ok(())
@@ -72,8 +75,7 @@ impl EventHandler for PooledConnection {
         let _visit = WorkerVisit::begin(&self.worker_counts);
         // A single reply is sent sooner by itself.
         let _collecting = if context.is_one_of_several() { self.connection.collect_replies() } else { None };
-        let is_replaced = || self.is_replaced.load(Ordering::SeqCst);
-        match self.connection.serve_ready(is_replaced, context.is_one_of_several()) {
+        match self.connection.serve_ready(|| self.is_replaced(), context.is_one_of_several()) {
             VisitOutcome::Idle => {}
             VisitOutcome::Ended => context.close(),
         }
@@ -96,7 +98,7 @@ impl EventHandler for PooledConnection {
         if !matches!(reason, CloseReason::Removed) {
             tracing::debug!(?reason, "the reactor no longer serves a connection");
         }
-        if !self.is_replaced.load(Ordering::SeqCst) {
+        if !self.is_replaced() {
             self.connection.registration_closed();
         }
     }
@@ -131,7 +133,6 @@ struct PooledHandler {
     id: HandlerId,
     wanted: Mutex<WantedEvents>,
     worker_counts: Arc<WorkerCounts>,
-    is_replaced: Arc<AtomicBool>,
 }
 
 /// The events that a connection waits for. While output is wanted, only output is waited for.
@@ -200,7 +201,7 @@ impl ReactorRegistration for PooledHandler {
 
     fn renew(&self, is_ready: bool) -> io::Result<()> {
         let connection = self.connection.upgrade().ok_or(io::ErrorKind::NotConnected)?;
-        self.is_replaced.store(true, Ordering::SeqCst);
+        connection.registration.count_renewal();
         if !self.registry.detach(self.id) {
             return Err(io::ErrorKind::NotConnected.into());
         }

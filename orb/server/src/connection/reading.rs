@@ -418,6 +418,13 @@ impl ServerConnection {
             }
             next = reader.buffered();
             self.pipeline.record_read(reader.holds_request());
+            if let Ok(None) = next {
+                // The usual end, under the same lock.
+                reader.rest();
+                drop(reader);
+                self.end_pipeline();
+                return Ok(NextRead::Continue);
+            }
         }
         self.end_pipeline();
         self.reader.lock().rest();

@@ -2,7 +2,10 @@
 
 use std::{fmt, io, mem, time::Duration};
 
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::{
+    Arc, Mutex,
+    atomic::{AtomicU32, Ordering},
+};
 
 /// A connection's registration with a reactor. The reactor calls `serve_ready` when there
 /// is input, and `registration_closed` when the registration has ended.
@@ -41,11 +44,24 @@ pub(super) struct RegistrationSlot {
     /// Whether a reactor writes the waiting replies, although the connection has a thread of its own. The lock
     /// is also held while a registration is updated with the presence of waiting replies.
     has_writer: Mutex<bool>,
+    /// The number of registrations that were replaced by others.
+    renewals: AtomicU32,
 }
 
 impl RegistrationSlot {
     pub(super) fn get(&self) -> Option<Arc<dyn ReactorRegistration>> {
         self.registration.lock().clone()
+    }
+
+    /// The number of registrations that were replaced by others.
+    #[inline]
+    pub(super) fn renewals(&self) -> u32 {
+        self.renewals.load(Ordering::SeqCst)
+    }
+
+    /// Records that the present registration is replaced.
+    pub(super) fn count_renewal(&self) {
+        self.renewals.fetch_add(1, Ordering::SeqCst);
     }
 
     pub(super) fn set(&self, registration: Arc<dyn ReactorRegistration>) {
