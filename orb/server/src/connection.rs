@@ -41,7 +41,7 @@ use spandrel_orb::{
 };
 use spandrel_sync::{
     Arc, Mutex, Weak,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    atomic::{AtomicU32, Ordering},
 };
 use spandrel_transport::{
     Address, DecodedMemory, MessageReader, ReactorTransport, ReadError, ReceiveBudget, ServerMonitor,
@@ -58,7 +58,6 @@ use crate::{
 };
 pub(super) use close_state::ClosePhase;
 use close_state::CloseState;
-use dispatch_queue::DispatchQueue;
 pub(super) use dispatch_queue::ServiceStrategy;
 use late_octets::LateOctets;
 use link::Link;
@@ -68,6 +67,7 @@ use pipeline::Pipeline;
 use reader_role::{NextRead, ReaderRole};
 use registration::RegistrationSlot;
 pub(super) use reply_queue::no_room_for_reply;
+use service::ConnectionService;
 use visit_rate::VisitRate;
 
 /// How many announcements of listen points are processed on one connection.
@@ -101,13 +101,10 @@ pub(crate) struct ServerConnection {
     prediction: Prediction,
     /// The registration with a reactor, unless the connection has a thread of its own.
     registration: RegistrationSlot,
-    /// Whether a thread serves this connection alone and waits in its writes. It changes between two requests.
-    has_own_thread: AtomicBool,
+    service: ConnectionService,
     visits: VisitRate,
     /// Whether several requests are in memory.
     pipeline: Pipeline,
-    /// The requests that wait for a worker, if other threads run requests than the one that reads them.
-    dispatch_queue: Option<DispatchQueue>,
 }
 
 /// The table of connections that a connection leaves when it has ended.
@@ -129,12 +126,8 @@ impl ServerConnection {
         transport: Box<dyn ReactorTransport>,
         service: ServiceStrategy,
     ) -> Arc<Self> {
-        let has_own_thread = matches!(service, ServiceStrategy::OwnThread);
-        let word = if has_own_thread { ReaderWord::of_own_thread() } else { ReaderWord::of_reactor() };
-        let dispatch_queue = match service {
-            ServiceStrategy::Queue(queue) => Some(DispatchQueue::new(queue)),
-            ServiceStrategy::OwnThread | ServiceStrategy::Reactor => None,
-        };
+        let service = ConnectionService::new(service);
+        let word = if service.has_own_thread() { ReaderWord::of_own_thread() } else { ReaderWord::of_reactor() };
         let settings = &*resources.settings;
         let intake = ReceiveBudget::new(settings.max_connection_memory, Arc::clone(&resources.budget));
         let reader = MessageReader::monitored(settings.max_message, settings.max_unfinished, Arc::clone(&intake));
@@ -158,10 +151,9 @@ impl ServerConnection {
             late_octets: LateOctets::default(),
             prediction: Prediction::default(),
             registration: RegistrationSlot::default(),
-            has_own_thread: AtomicBool::new(has_own_thread),
+            service,
             visits: VisitRate::default(),
             pipeline: Pipeline::default(),
-            dispatch_queue,
         })
     }
 
@@ -188,7 +180,7 @@ impl ServerConnection {
     }
 
     pub(super) fn has_own_thread(&self) -> bool {
-        self.has_own_thread.load(Ordering::SeqCst)
+        self.service.has_own_thread()
     }
 
     pub(super) fn pollable(&self) -> Option<&dyn Pollable> {

@@ -138,7 +138,7 @@ impl Request for Accepted {
 impl Drop for Accepted {
     fn drop(&mut self) {
         self.begin();
-        if let Some(dispatch_queue) = &self.connection.dispatch_queue {
+        if let Some(dispatch_queue) = self.connection.service.queue() {
             dispatch_queue.end(&self.connection, self.read.is_one_way.then_some(self.word));
         }
     }
@@ -146,7 +146,7 @@ impl Drop for Accepted {
 
 impl RequestSource for ServerConnection {
     fn read_on(&self) {
-        if let Some(dispatch_queue) = &self.dispatch_queue {
+        if let Some(dispatch_queue) = self.service.queue() {
             dispatch_queue.state.lock().awaits_room = false;
         }
         self.resume_reading();

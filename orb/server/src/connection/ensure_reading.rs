@@ -19,7 +19,7 @@ use crate::{
 impl AdoptedReader for ServerConnection {
     fn ensure_reading(&self) -> Result<(), SystemException> {
         let word = self.reader_role.word();
-        if self.dispatch_queue.is_some() {
+        if self.service.queue().is_some() {
             // The queue's workers run its requests.
             return Ok(());
         }

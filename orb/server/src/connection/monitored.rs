@@ -55,7 +55,7 @@ impl MonitoredConnection for ServerConnection {
 
     fn overdue(&self, long_upcall: &LongUpcall) -> LongUpcallAction {
         let LongUpcall { word: upcall, age, keeps_reading, has_input } = *long_upcall;
-        if let Some(dispatch_queue) = &self.dispatch_queue {
+        if let Some(dispatch_queue) = self.service.queue() {
             if keeps_reading {
                 return LongUpcallAction::TooEarly;
             }

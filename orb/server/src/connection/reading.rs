@@ -178,7 +178,8 @@ impl ServerConnection {
 
     /// Whether another thread may take the reader role from an upcall.
     pub(super) fn may_hand_over(&self) -> bool {
-        self.dispatch_queue.is_none() && (!self.reader_role.word().is_registered() || self.resources.pool.can_read_on())
+        self.service.queue().is_none()
+            && (!self.reader_role.word().is_registered() || self.resources.pool.can_read_on())
     }
 
     /// The age of an upcall at which another thread reads on, by the rule of [`HandOverLoad`].
@@ -370,7 +371,7 @@ impl ServerConnection {
 
     /// Serves the requests of one turn that are available now. Returns whether this thread still reads.
     fn serve_read(&self, others_are_ready: bool) -> Result<NextRead, ReadError> {
-        if let Some(dispatch_queue) = &self.dispatch_queue {
+        if let Some(dispatch_queue) = self.service.queue() {
             return dispatch_queue.read(self).map(|()| NextRead::ByOther);
         }
         let mut next = {

@@ -11,9 +11,55 @@
 
 use spandrel_connection::ReaderWord;
 use spandrel_orb::internal::RESERVED_THREADS;
-use spandrel_sync::{Arc, atomic::Ordering};
+use spandrel_sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
-use super::{ServerConnection, pooled, registration::ReactorRegistration};
+use super::{
+    ServerConnection,
+    dispatch_queue::{DispatchQueue, ServiceStrategy},
+    pooled,
+    registration::ReactorRegistration,
+};
+
+/// The threads that serve a connection now.
+#[derive(Debug)]
+pub(super) enum ConnectionService {
+    /// The thread that reads a request runs it.
+    ByReader {
+        /// Whether a thread serves this connection alone and waits in its writes. It changes between two requests.
+        has_own_thread: AtomicBool,
+    },
+    /// A thread of the reactor reads, and workers run the requests of this queue.
+    ByWorkers(DispatchQueue),
+}
+
+impl ConnectionService {
+    /// The service with which a connection begins.
+    pub(super) fn new(strategy: ServiceStrategy) -> Self {
+        match strategy {
+            ServiceStrategy::OwnThread => Self::ByReader { has_own_thread: AtomicBool::new(true) },
+            ServiceStrategy::Reactor => Self::ByReader { has_own_thread: AtomicBool::new(false) },
+            ServiceStrategy::Queue(queue) => Self::ByWorkers(DispatchQueue::new(queue)),
+        }
+    }
+
+    /// Whether a thread serves this connection alone and waits in its writes.
+    #[inline]
+    pub(super) fn has_own_thread(&self) -> bool {
+        matches!(self, Self::ByReader { has_own_thread } if has_own_thread.load(Ordering::SeqCst))
+    }
+
+    /// The requests that wait for a worker, if other threads run requests than the one that reads them.
+    #[inline]
+    pub(super) fn queue(&self) -> Option<&DispatchQueue> {
+        match self {
+            Self::ByReader { .. } => None,
+            Self::ByWorkers(queue) => Some(queue),
+        }
+    }
+}
 
 impl ServerConnection {
     /// Leaves the reading to the reactor's threads, for a thread that serves only this connection. Returns false if that
@@ -31,12 +77,13 @@ impl ServerConnection {
     /// the reading, or if the reactor cannot serve it.
     fn move_to_reactor(self: &Arc<Self>) -> bool {
         let is_quiet = !self.is_busy() && !self.is_bidirectional() && !self.reader_role.word().is_closing();
+        let ConnectionService::ByReader { has_own_thread } = &self.service else { return false };
         if !is_quiet || self.pollable().is_none() || !self.registration.begin_writer() {
             return false;
         }
         // Nothing waits to be written, and only this thread begins requests: no other thread writes.
         self.registration.end_writer();
-        self.has_own_thread.store(false, Ordering::SeqCst);
+        has_own_thread.store(false, Ordering::SeqCst);
         self.reader_role.step(ReaderWord::register);
         let is_drained = {
             let mut reader = self.reader.lock();
@@ -51,7 +98,7 @@ impl ServerConnection {
                 }
             }
             Err(error) => {
-                self.has_own_thread.store(true, Ordering::SeqCst);
+                has_own_thread.store(true, Ordering::SeqCst);
                 self.reader_role.step(ReaderWord::unregister);
                 log_limited!(
                     warn, self.resources, "no reactor", peer = %self.link.peer(), %error, "a connection stays with its thread"
