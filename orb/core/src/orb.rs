@@ -10,9 +10,11 @@ pub(crate) mod interception_state;
 pub(crate) mod lazy_part;
 mod main_thread;
 pub(crate) mod object_key_aliases;
+pub(crate) mod parts;
 pub(crate) mod server_side;
 pub(crate) mod settings;
 mod shutdown;
+pub(crate) mod start_times;
 pub mod values;
 
 use std::{fmt, net::SocketAddr, sync::OnceLock};
@@ -38,7 +40,7 @@ use crate::{
     },
     orb::{
         initial_references::RuntimeReferences, interception_state::InterceptionState, lazy_part::LazyPart,
-        main_thread::MainThread, object_key_aliases::Aliases, settings::Settings, values::ValueFactories,
+        main_thread::MainThread, object_key_aliases::Aliases, parts::Parts, settings::Settings, values::ValueFactories,
     },
     policy::{
         OrbPolicies, OrbPolicyValues,
@@ -72,10 +74,6 @@ use shutdown::ReactorSlot;
 /// ```
 #[derive(Clone)]
 pub struct Orb(pub(crate) Arc<OrbCore>);
-
-/// Whether an ORB of this process has a server side. A program that installs none does not contain the code that
-/// a client has for it.
-static HAS_SERVER_SIDE: OnceLock<()> = OnceLock::new();
 
 /// A weak reference to an ORB, for parts that the ORB itself owns.
 #[derive(Clone)]
@@ -116,6 +114,7 @@ pub(crate) struct OrbCore {
     /// The process that its threads and connections belong to.
     process: ProcessMark,
     settings: Settings,
+    parts: Parts,
     statistics: Statistics,
     diagnostics: Diagnostics,
     peers: PeerTable,
@@ -150,6 +149,7 @@ impl Orb {
         client: ClientSettings,
         protocols: ClientProtocols,
         server: ServerOptions,
+        parts: Parts,
     ) -> Self {
         let statistics = Statistics::default();
         let bidirectional = Bidirectional::new(settings.is_bidirectional);
@@ -159,6 +159,7 @@ impl Orb {
             process: ProcessMark::here(),
             diagnostics: Diagnostics::new(&settings.diagnostics),
             settings,
+            parts,
             peers: PeerTable::new(client, protocols, statistics.clone()),
             statistics,
             client_reactor: ReactorSlot::default(),
@@ -181,6 +182,12 @@ impl Orb {
     #[doc(hidden)]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// The optional parts of this ORB, for the modules that call them.
+    #[inline]
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.0.parts
     }
 
     /// The counts of events, and the present levels.
@@ -224,14 +231,13 @@ impl Orb {
     #[doc(hidden)]
     #[inline]
     pub fn server_side(&self) -> Option<&Arc<dyn ServerSide>> {
-        if HAS_SERVER_SIDE.get().is_some() { self.0.server_side.get() } else { None }
+        self.0.server_side.get()
     }
 
     /// Installs the server side, unless there is one already. That of an ORB that has begun to shut down is
     /// closed at once.
     #[doc(hidden)]
     pub fn install_server_side(&self, create: impl FnOnce() -> Arc<dyn ServerSide>) -> &Arc<dyn ServerSide> {
-        HAS_SERVER_SIDE.get_or_init(|| ());
         let server_side = self.0.server_side.get_or_init(create);
         // Pairs with the fence of `take_server_side`: this thread or that of the shutdown sees the other's write.
         fence(Ordering::SeqCst);

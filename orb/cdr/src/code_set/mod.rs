@@ -35,7 +35,8 @@ trait Conversion: Sync {
     fn decode(&self, index: u8, octets: &[u8]) -> Option<String>;
 }
 
-/// The table's conversion, set before the first [`CodeSet`] is created.
+/// The table's conversion, set before the first [`CodeSet`] is created. It selects nothing, as there is one table: a
+/// program without code sets of that table does not contain it.
 static CONVERSION: OnceLock<&'static dyn Conversion> = OnceLock::new();
 
 impl CodeSet {

@@ -30,7 +30,7 @@
 //! - the end of the time to send: [`Invocation::begin_attempt`];
 //! - the consequences of a failure, and whether the request is sent again: [`Invocation::failed`];
 //! - the consequences of a reply: [`Invocation::replied`], and `forwarding` for all but results;
-//! - the start times: [`StartTimes`](crate::reference::policy_management::StartTimes);
+//! - the start times: [`StartTimes`](crate::orb::start_times::StartTimes);
 //! - the exception after a deadline, a cancellation or a shutdown: `ExpiryReason`.
 //!
 //! Client interceptors are called between Select and Lease, and after Judge (`points`). Calls that a stub makes
@@ -57,13 +57,13 @@ use spandrel_giop::{CompletionStatus, LocateStatus, ReplyStatus, SystemException
 use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
-pub(crate) use blocking::enable_observed_calls;
+pub(crate) use blocking::observe_call;
 pub(crate) use calls::Raise;
 pub(crate) use exception_details::unreadable;
 pub use local::encode_collocated;
 pub(crate) use local::send_datagram;
 #[cfg(feature = "asynchronous")]
-pub(crate) use {blocking::unexpected_reply_kind, helped_attempt::enable_helped_attempts, points::ClientPoints};
+pub(crate) use {blocking::unexpected_reply_kind, helped_attempt::HELPED_ATTEMPTS, points::ClientPoints};
 
 use crate::{
     ObjectRef,

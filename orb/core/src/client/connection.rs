@@ -35,10 +35,9 @@ use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 pub use async_calls::{AdoptedReader, CallbackDispatcher};
 #[cfg(feature = "asynchronous")]
 pub(crate) use async_calls::{
-    KeptTurns, OneWayBuffer, ReactorRegistration, UnsentKind, plug_in, serve_ready, wake, write_ready,
+    KeptTurns, OneWayBuffer, ReactorRegistration, UnsentKind, serve_ready, wake, write_ready,
 };
-pub(super) use async_side::has_async_calls;
-use async_side::{ASYNC_SIDE, AsyncSide, AsyncState};
+use async_side::{AsyncSide, UnsentState};
 use closing::CloseOnPanic;
 pub(crate) use pending_calls::ReplyReceiver;
 use pending_calls::{NotificationScope, PendingCalls, ReplyWaiter};
@@ -84,7 +83,7 @@ pub struct ClientConnection {
     /// Whether its end has been counted, or is not to be: a connection is counted as closed at most once.
     is_end_counted: AtomicBool,
     /// The state of asynchronous calls, once there was one.
-    async_state: OnceLock<AsyncState>,
+    async_state: OnceLock<Box<dyn AsyncSide>>,
     /// The bits of the [`SentContexts`]; further requests leave them out.
     sent_contexts: AtomicU8,
     /// Its slot among the open connections, if it is counted.
@@ -248,7 +247,7 @@ impl ClientConnection {
     ) -> Result<Reply, CallFailure> {
         let begun = pending.half.begin(request_id, ReplyWaiter::THREAD);
         debug_assert!(begun.is_ok(), "it was open under the same lock");
-        if let Some(side) = self.async_side().filter(|side| side.is_adopted(self)) {
+        if let Some(side) = self.async_side().filter(|side| side.is_adopted()) {
             drop(pending);
             side.ensure_reading(self, request_id)?;
             pending = self.pending.lock();
@@ -490,7 +489,7 @@ impl ClientConnection {
             return;
         }
         match self.async_side() {
-            Some(side) => side.hand_over_reading(self, pending, has_taken_all),
+            Some(side) => side.hand_over_reading(pending, has_taken_all),
             None => drop(pending),
         }
         if self.is_retired() {
@@ -526,23 +525,23 @@ impl ClientConnection {
     /// Whether messages are queued, which come before those of the threads that write now.
     #[inline]
     fn has_queued(&self) -> bool {
-        self.async_side().is_some_and(|side| side.has_queued(self))
+        self.async_side().is_some_and(|side| side.has_queued())
     }
 
     /// The asynchronous side, if the connection has a state for it.
     #[inline]
-    fn async_side(&self) -> Option<&'static dyn AsyncSide> {
-        ASYNC_SIDE.get().copied().filter(|_| self.async_state.get().is_some())
+    fn async_side(&self) -> Option<&dyn AsyncSide> {
+        self.async_state.get().map(|side| &**side)
     }
 
     /// Whether the peer may send requests. Such a connection is not idle because this side sends none.
     fn is_bidirectional(&self) -> bool {
-        self.async_side().is_some_and(|side| side.is_bidirectional(self))
+        self.async_side().is_some_and(|side| side.is_bidirectional())
     }
 
     /// Whether the peer has opened the connection.
     fn is_adopted(&self) -> bool {
-        self.async_side().is_some_and(|side| side.is_adopted(self))
+        self.async_side().is_some_and(|side| side.is_adopted())
     }
 
     /// Whether this thread is notifying a call of this connection: a call on it would wait for its own
@@ -565,7 +564,7 @@ impl Drop for ClientConnection {
         self.statistics.change(Level::ClientConnections, -i64::from(!self.is_adopted()));
         if let Some(side) = self.async_side() {
             side.flush_before_close(self);
-            side.leave_reactor(self);
+            side.leave_reactor();
         }
         self.close_transport();
     }

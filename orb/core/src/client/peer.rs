@@ -11,10 +11,9 @@ use spandrel_sync::{
 use spandrel_transport::{Address, MessageReader, is_bidirectional_only};
 
 use super::RequestLoss;
-use super::{
-    CallFailure, ClientConnection, ClientSettings, ConnectionCache, WriteLimits, has_async_calls,
-    unreachable_cache::UnreachableCache,
-};
+#[cfg(feature = "asynchronous")]
+use super::WriteLimits;
+use super::{CallFailure, ClientConnection, ClientSettings, ConnectionCache, unreachable_cache::UnreachableCache};
 use crate::{client::transport::ClientProtocol, diagnostics::statistics::Statistics};
 
 /// A server's address, with its connections.
@@ -200,12 +199,11 @@ impl Peer {
         self.connection_available.notify_all();
         self.cache.notify_release();
         first();
-        if has_async_calls() {
-            parked.into_iter().for_each(|call| call.connection_opened(outcome.clone()));
-        }
+        parked.into_iter().for_each(|call| call.connection_opened(outcome.clone()));
     }
 
     /// The limits of one connection's pending requests and unwritten octets.
+    #[cfg(feature = "asynchronous")]
     pub(crate) fn write_limits(&self) -> WriteLimits {
         self.settings.write_limits
     }

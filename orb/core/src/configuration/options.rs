@@ -31,10 +31,10 @@ use crate::{
         transport::ClientProtocols,
     },
     diagnostics::DiagnosticsSettings,
-    interception::{INITIALIZE, Initializers, RegisteredInterceptors},
-    orb::{initial_references::InitialReferences, settings::Settings},
+    interception::{Initialize, Initializers, RegisteredInterceptors},
+    orb::{initial_references::InitialReferences, parts::Parts, settings::Settings},
     policy::DeadlineContext,
-    reference::references::enable_urls,
+    reference::references::URL_FUNCTIONS,
     servant_side::server_settings::{MAX_MESSAGE, MAX_UNFINISHED, ServerOptions, ServerSettings},
 };
 
@@ -66,6 +66,9 @@ pub struct OrbBuilder {
     pub(crate) server: ServerOptions,
     pub(crate) interceptors: RegisteredInterceptors,
     initializers: Initializers,
+    /// Set with the first interceptor or initialiser. A program without any does not contain it.
+    initialize: Option<Initialize>,
+    parts: Parts,
 }
 
 impl Default for OrbBuilder {
@@ -110,7 +113,6 @@ impl OrbBuilder {
                 context_limits: ContextLimits::default(),
                 diagnostics: DiagnosticsSettings::default(),
                 wait: WaitStrategy::default(),
-                parses_urls: false,
                 initial: InitialReferences::default(),
                 collocation: Collocation::default(),
                 is_bidirectional: false,
@@ -134,6 +136,8 @@ impl OrbBuilder {
             server: ServerOptions::default(),
             interceptors: RegisteredInterceptors::default(),
             initializers: Initializers::default(),
+            initialize: None,
+            parts: Parts::default(),
         }
     }
 
@@ -152,8 +156,7 @@ impl OrbBuilder {
     /// Adds the forms `corbaloc:` and `corbaname:` of references.
     #[must_use]
     pub fn urls(mut self) -> Self {
-        enable_urls();
-        self.settings.parses_urls = true;
+        self.parts.urls = Some(URL_FUNCTIONS);
         self
     }
 
@@ -290,9 +293,9 @@ impl OrbBuilder {
     /// INITIALIZE if the ORB cannot listen on the [metrics endpoint](Self::metrics_endpoint) or cannot start
     /// its thread; the exception that an [initialiser](Self::initializer) raises.
     pub fn build(self) -> Result<Orb, SystemException> {
-        let orb = Orb::new(self.settings, self.client, self.protocols, self.server);
+        let orb = Orb::new(self.settings, self.client, self.protocols, self.server, self.parts);
         orb.check_initial_references()?;
-        if let Some(initialize) = INITIALIZE.get() {
+        if let Some(initialize) = self.initialize {
             initialize(&orb, self.interceptors, &self.initializers.0)?;
         }
         Ok(orb)

@@ -11,7 +11,7 @@ use crate::{
     interception::{self, CodecFactory, DynamicRequest, PiCurrent},
     orb::values::{ConcreteValue, ImplementedBy, PlainFactory, ValueFactory, no_factories, value_factory},
     policy::{DeadlineContext, PolicyError, PolicyFactory},
-    reference::policy_management::{PolicyCurrent, PolicyManager, resolve_policies},
+    reference::policy_management::{PolicyCurrent, PolicyManager, look_policies_up},
 };
 
 impl Orb {
@@ -40,14 +40,14 @@ impl Orb {
     /// The manager of the policies that hold for all references of this ORB.
     #[must_use]
     pub fn policy_manager(&self) -> PolicyManager {
-        resolve_policies();
+        look_policies_up(self);
         PolicyManager::of(self)
     }
 
     /// The policies of the calling thread.
     #[must_use]
     pub fn policy_current(&self) -> PolicyCurrent {
-        resolve_policies();
+        look_policies_up(self);
         PolicyCurrent::of(self)
     }
 

@@ -29,8 +29,6 @@ pub use trace::{MAX_STATE, TraceContext, TraceContextError, TracePropagation, Tr
 /// The records of an ORB of its calls and requests: metrics, traces and log lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiagnosticsSettings {
-    /// Whether calls and requests may be observed at all.
-    pub(crate) is_enabled: bool,
     /// Makes the metrics; `None` without them. A program that never sets it does not contain them.
     pub(crate) metrics: Option<(MakeMetrics, usize)>,
     pub(crate) trace: TracePropagation,
@@ -55,7 +53,6 @@ pub(crate) trait MetricsEndpoint: Send + Sync + fmt::Debug {
 /// The metrics, trace propagation and metrics endpoint of one ORB.
 #[derive(Debug)]
 pub struct Diagnostics {
-    is_enabled: bool,
     metrics: Option<SharedMetrics>,
     trace: TracePropagation,
     source: Option<TraceSourceSetting>,
@@ -66,10 +63,9 @@ pub struct Diagnostics {
 
 impl Diagnostics {
     pub(crate) fn new(settings: &DiagnosticsSettings) -> Self {
-        let DiagnosticsSettings { is_enabled, metrics, trace, source, .. } = settings.clone();
+        let DiagnosticsSettings { metrics, trace, source } = settings.clone();
         let traces = trace == TracePropagation::Yes || trace != TracePropagation::No && source.is_some();
         Self {
-            is_enabled,
             observes_all: metrics.is_some() || traces,
             metrics: metrics.map(|(make, limit)| make(limit)),
             trace,
@@ -82,12 +78,6 @@ impl Diagnostics {
     #[inline]
     pub(crate) fn is_observed(&self) -> bool {
         self.observes_all | trace::is_traced() | is_logged()
-    }
-
-    /// Whether a call of this thread is observed, in an ORB with diagnostics.
-    #[inline]
-    pub(crate) fn observes_calls(&self) -> bool {
-        self.is_observed() && self.is_enabled
     }
 
     /// The metrics endpoint, which is opened at most once.

@@ -1,6 +1,6 @@
 //! Initialisers, by which services register their interceptors with ORBs that programs make (16.7).
 
-use std::{fmt, sync::OnceLock};
+use std::fmt;
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::Arc;
@@ -189,10 +189,6 @@ impl fmt::Debug for Initializers {
 pub(crate) type Initialize =
     fn(&Orb, RegisteredInterceptors, &[Arc<dyn OrbInitializer>]) -> Result<(), SystemException>;
 
-/// [`initialize`], once an ORB of this process has an interceptor or initialiser. A program without any does not
-/// contain it.
-pub(crate) static INITIALIZE: OnceLock<Initialize> = OnceLock::new();
-
 /// Calls the initialisers, and completes the ORB's interceptors.
 ///
 /// # Errors
@@ -253,9 +249,11 @@ mod tests {
         let full = builder.initializer(TestInitializer(Arc::new(()))).build().unwrap();
         let bare = OrbBuilder::bare().build().unwrap();
         assert!(full.has_client_interceptors() && !bare.has_client_interceptors());
-        assert!(full.diagnostics().observes_calls() && !bare.diagnostics().observes_calls());
+        assert!(full.parts().observe_call.is_some() && bare.parts().observe_call.is_none());
         let location = "corbaloc::127.0.0.1:1/key";
         assert!(full.string_to_object(location).is_ok() && bare.string_to_object(location).is_err());
+        let _ = full.policy_current();
+        assert!(full.parts().policy_lookup.get().is_some() && bare.parts().policy_lookup.get().is_none());
     }
 
     #[test]

@@ -22,8 +22,6 @@ pub struct Settings {
     pub(crate) context_limits: spandrel_giop::ContextLimits,
     pub(crate) diagnostics: DiagnosticsSettings,
     pub wait: WaitStrategy,
-    /// Whether references may have the forms `corbaloc:` and `corbaname:`.
-    pub(crate) parses_urls: bool,
     pub(crate) initial: InitialReferences,
     /// How calls reach objects of the same ORB.
     pub collocation: Collocation,

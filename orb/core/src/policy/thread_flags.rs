@@ -26,7 +26,8 @@ thread_local! {
 }
 
 /// Whether a policy or a deadline was set in this process. A program that sets none does not contain the code
-/// that only calls with policies need.
+/// that only calls with policies need. It selects nothing: each call then looks at the policies of its own reference,
+/// thread and ORB.
 static ARE_IN_USE: AtomicBool = AtomicBool::new(false);
 
 /// Records that a policy or a deadline is about to be set, for an object, a thread or an ORB.

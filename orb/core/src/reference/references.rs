@@ -4,7 +4,7 @@
 //! `adapter_references` adds to the references of an adapter; `spandrel-cdr` (`reference`) encodes references
 //! and nil.
 
-use std::{any::Any, sync::OnceLock};
+use std::any::Any;
 
 use spandrel_cdr::{Binder, CdrError, GiopVersion, Ior, TaggedComponent, ValueFactory};
 use spandrel_error::escape;
@@ -20,6 +20,7 @@ use crate::{
     orb::{
         initial_references::{self, InvalidName},
         object_key_aliases::{Aliases, PlainKeyLookup},
+        parts::UrlFunctions,
     },
     reference::{
         corbaname::{self, NameComponent},
@@ -27,21 +28,8 @@ use crate::{
     },
 };
 
-/// The functions for references that are URLs.
-struct UrlFunctions {
-    /// Parses the string form of a reference.
-    parse: fn(&Orb, &str) -> Result<ObjectRef, SystemException>,
-    /// Checks the given initial references.
-    check_initial: fn(&Orb) -> Result<(), SystemException>,
-}
-
-/// Parses URLs, once an ORB of this process may have them. A program without such an ORB does not contain it.
-static URLS: OnceLock<UrlFunctions> = OnceLock::new();
-
-/// Links the parser of URLs into the program.
-pub(crate) fn enable_urls() {
-    URLS.get_or_init(|| UrlFunctions { parse: from_url, check_initial });
-}
+/// The parser of URLs.
+pub(crate) const URL_FUNCTIONS: UrlFunctions = UrlFunctions { read: from_url, check_initial };
 
 /// Parses a stringified reference in the form `IOR:` and hexadecimal digits.
 fn from_ior(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
@@ -50,8 +38,8 @@ fn from_ior(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
 }
 
 /// Parses `IOR:`, `corbaloc:` and `corbaname:`.
-fn from_url(orb: &Orb, text: &str) -> Result<ObjectRef, SystemException> {
-    orb.locate_url(text)?.resolve()
+fn from_url(orb: &Orb, text: &str) -> Result<Ior, SystemException> {
+    Ok(orb.locate_url(text)?.resolve()?.ior().clone())
 }
 
 /// Checks that the initial references of the options can be read. No server is called, and names of other initial
@@ -132,9 +120,9 @@ impl Orb {
     pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
         self.check_not_destroyed()?;
         self.check_process()?;
-        match URLS.get() {
-            Some(urls) if self.settings().parses_urls => (urls.parse)(self, text),
-            _ => from_ior(self, text),
+        match self.parts().urls {
+            Some(urls) => Ok(self.reference((urls.read)(self, text)?)),
+            None => from_ior(self, text),
         }
     }
 
@@ -143,10 +131,7 @@ impl Orb {
     /// # Errors
     /// BAD_PARAM for one that cannot be read.
     pub(crate) fn check_initial_references(&self) -> Result<(), SystemException> {
-        match URLS.get() {
-            Some(urls) if self.settings().parses_urls => (urls.check_initial)(self),
-            _ => Ok(()),
-        }
+        self.parts().urls.map_or(Ok(()), |urls| (urls.check_initial)(self))
     }
 
     /// The path of a URL, for an ORB that parses them.

@@ -61,7 +61,8 @@ pub struct RequestOfThread {
     pub current: fn() -> Arc<CancellationSource>,
 }
 
-/// Set with the first server side of the process.
+/// Set with the first server side of the process. It selects nothing: all set the same functions, which read the
+/// thread-local request of the crate above. A servant that looks for its request has no ORB at hand.
 static REQUEST_OF_THREAD: OnceLock<RequestOfThread> = OnceLock::new();
 
 /// Sets the functions by which threads find their requests. Only the first call in a process has an effect.

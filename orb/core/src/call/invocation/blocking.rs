@@ -2,7 +2,7 @@
 //! until the call has its outcome. After a time-out it sends CancelRequest (`ClientConnection::cancel` in
 //! `client/connection/closing.rs`).
 
-use std::{sync::OnceLock, time::Duration};
+use std::time::Duration;
 
 use spandrel_cdr::Encoder;
 use spandrel_connection::RequestLoss;
@@ -15,10 +15,10 @@ use super::{
     points::{AttemptPoints, BoundPoints, ClientPoints, Unintercepted},
 };
 use crate::{
-    BoundCall, ObjectRef,
+    BoundCall, ObjectRef, Orb,
     call::{connection_contexts::ConnectionContexts, scratch},
     client::{
-        CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind, WriteLimits,
+        CallFailure, ClientConnection, Lease, Peer, Reply, ReplyKind,
         call_kind::{CallKind, joined},
         destination::Destination,
         urgency::UrgencyScope,
@@ -26,25 +26,8 @@ use crate::{
     diagnostics::{CallObserver, ObservedCall},
     interception,
     policy::thread_flags,
-    reference::object::InvokeFn,
     servant_side::upcall_scope,
 };
-
-/// Makes attempts with the help of other threads, once a call of this process may need it: buffered one-ways,
-/// and calls whose threads do not read their own replies.
-pub(super) static HELPED_ATTEMPT: OnceLock<Attempt> = OnceLock::new();
-
-/// Makes an attempt of a call at a destination with a connection.
-pub(super) type Attempt =
-    fn(&mut Invocation<'_>, &Destination, &CallKind<'_, '_>, WriteLimits) -> Result<Option<Reply>, CallFailure>;
-
-/// Makes observed calls, once an ORB of this process has diagnostics.
-static OBSERVED_CALLS: OnceLock<InvokeFn> = OnceLock::new();
-
-/// Links the observation of calls into the program.
-pub(crate) fn enable_observed_calls() {
-    OBSERVED_CALLS.get_or_init(|| ObjectRef::invoke_observed);
-}
 
 impl ObjectRef {
     /// Makes a call and waits for its reply; a one-way without a response has none.
@@ -55,10 +38,11 @@ impl ObjectRef {
 
     fn invoke_with_diagnostics(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
         if let CallKind::Request { observer: None, .. } = call_kind
-            && self.orb().diagnostics().observes_calls()
-            && let Some(invoke_observed) = OBSERVED_CALLS.get()
+            && self.orb().diagnostics().is_observed()
+            && let Some(observe_call) = self.orb().parts().observe_call
         {
-            return invoke_observed(self, call_kind);
+            let interface = self.interface_label();
+            return observe_call(self.orb(), interface, call_kind, &mut |call_kind| self.invoke_blocking(call_kind));
         }
         self.orb().check_running()?;
         if let CallKind::Request { .. } = call_kind
@@ -67,23 +51,6 @@ impl ObjectRef {
             return invoke_intercepted(self, call_kind);
         }
         self.drive(call_kind, Unintercepted)
-    }
-
-    /// As `invoke_blocking`, observed by diagnostics.
-    #[cold]
-    fn invoke_observed(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
-        let CallKind::Request { operation, .. } = *call_kind else { return self.invoke_blocking(call_kind) };
-        let call = ObservedCall::begin(self.orb().diagnostics(), self.interface_label(), operation);
-        let mut call_kind = *call_kind;
-        let joined;
-        if let CallKind::Request { contexts, observer, .. } = &mut call_kind {
-            joined = [*contexts, call.contexts()].concat();
-            (*contexts, *observer) = (&joined, Some(&call as &dyn CallObserver));
-        }
-        let outcome = call.in_scope(|| self.invoke_blocking(&call_kind));
-        let interface = self.interface_label();
-        call.end(interface, operation, outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status)));
-        outcome
     }
 
     /// As `invoke_blocking`, with client interceptors.
@@ -175,6 +142,27 @@ impl ObjectRef {
     }
 }
 
+/// Makes a call of the interface with this label by `invoke`, observed by diagnostics.
+#[cold]
+pub(crate) fn observe_call<'a>(
+    orb: &Orb,
+    interface: &str,
+    call_kind: &CallKind<'_, 'a>,
+    invoke: &mut dyn FnMut(&CallKind<'_, 'a>) -> Result<Option<Reply>, SystemException>,
+) -> Result<Option<Reply>, SystemException> {
+    let CallKind::Request { operation, .. } = *call_kind else { return invoke(call_kind) };
+    let call = ObservedCall::begin(orb.diagnostics(), interface, operation);
+    let mut call_kind = *call_kind;
+    let joined;
+    if let CallKind::Request { contexts, observer, .. } = &mut call_kind {
+        joined = [*contexts, call.contexts()].concat();
+        (*contexts, *observer) = (&joined, Some(&call as &dyn CallObserver));
+    }
+    let outcome = call.in_scope(|| invoke(&call_kind));
+    call.end(interface, operation, outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status)));
+    outcome
+}
+
 impl Invocation<'_> {
     /// As [`failed`](Self::failed), after the object is located if the request only lacks code sets.
     #[cold]
@@ -202,15 +190,19 @@ impl Invocation<'_> {
         if let Some(outcome) = self.attempt_without_connection(destination, call_kind) {
             return outcome;
         }
+        let orb = self.object.orb();
         if thread_flags::are_in_use() && call_kind.expects_reply() {
             upcall_scope::call_blocks(call_kind.operation());
+            orb.parts().add_thread_help();
         }
-        if let Some(attempt) = HELPED_ATTEMPT.get() {
-            return attempt(self, destination, call_kind, destination.peer.write_limits());
-        }
-        let lease = self.lease(destination, Peer::lease)?;
-        self.exchange(&lease, destination, call_kind, |out, request_id| {
-            call_kind.transmit(&lease, out, request_id, self.deadline)
+        let help = orb.parts().helped_attempts.get();
+        let lease = self.lease(destination, |peer, connect_time| match help {
+            None => peer.lease(connect_time),
+            Some(help) => (help.lease)(peer, call_kind, connect_time),
+        })?;
+        self.exchange(&lease, destination, call_kind, |out, request_id| match help {
+            None => call_kind.transmit(&lease, out, request_id, self.deadline),
+            Some(help) => (help.transmit)(orb, destination, &lease, call_kind, out, request_id, self.deadline),
         })
     }
 

@@ -10,7 +10,7 @@ use super::exception_details::{self, unreadable};
 #[cfg(feature = "asynchronous")]
 use super::helped_attempt::ENABLE_BUFFERING;
 use crate::{
-    Answer, Located, ObjectRef, UserExceptions,
+    Answer, Located, ObjectRef, Orb, UserExceptions,
     client::{
         Reply, ReplyKind,
         call_kind::{CallKind, Marshal},
@@ -108,7 +108,7 @@ impl ObjectRef {
             is_one_way: true,
             marshal: &encode,
             contexts: &[],
-            buffering: ENABLE_BUFFERING.and_then(|enable: fn()| self.buffering().inspect(|_| enable())),
+            buffering: ENABLE_BUFFERING.and_then(|enable: fn(&Orb)| self.buffering().inspect(|_| enable(self.orb()))),
             observer: None,
         };
         self.invoke_blocking(&call_kind).map(drop)

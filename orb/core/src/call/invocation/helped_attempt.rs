@@ -1,41 +1,91 @@
 //! Attempts with the help of other threads: buffered one-ways, which another thread may write, and calls whose
 //! threads do not read their own replies.
 
-use super::{
-    Invocation, await_reply,
-    blocking::{Attempt, HELPED_ATTEMPT},
-};
-use crate::client::{
-    CallFailure, OneWayBuffer, Peer, Reply, WriteLimits, call_kind::CallKind, destination::Destination,
+use std::time::Duration;
+
+use spandrel_cdr::Encoder;
+use spandrel_sync::Arc;
+use spandrel_transport::Deadline;
+
+use super::await_reply;
+use crate::{
+    Orb,
+    client::{
+        CallFailure, ClientConnection, Lease, OneWayBuffer, Peer, Reply, call_kind::CallKind, destination::Destination,
+    },
+    orb::parts::HelpedAttempts,
 };
 
-/// Called by each call whose reference buffers one-ways: from then on, calls of the process check whether they need help.
-pub(super) const ENABLE_BUFFERING: Option<fn()> = Some(enable_helped_attempts);
+/// Called by each call whose reference buffers one-ways: from then on, calls of its ORB check whether they need help.
+pub(super) const ENABLE_BUFFERING: Option<fn(&Orb)> = Some(enable);
 
-/// Makes the calls of this process check from now on whether they need help.
-pub(crate) fn enable_helped_attempts() {
-    HELPED_ATTEMPT.get_or_init(|| attempt as Attempt);
+/// The functions of attempts that may need help.
+pub(crate) const HELPED_ATTEMPTS: HelpedAttempts = HelpedAttempts { lease, transmit };
+
+/// Makes the calls of an ORB check from now on whether they need help.
+fn enable(orb: &Orb) {
+    orb.parts().helped_attempts.get_or_init(|| HELPED_ATTEMPTS);
 }
 
-/// Makes an attempt, with help if it needs some.
-fn attempt(
-    invocation: &mut Invocation<'_>,
-    destination: &Destination,
+/// Leases a connection: for buffered one-ways always the same.
+fn lease<'d>(
+    peer: &'d Peer,
     call_kind: &CallKind<'_, '_>,
-    limits: WriteLimits,
+    connect_time: Option<Duration>,
+) -> Result<Lease<&'d Peer>, CallFailure> {
+    match call_kind {
+        CallKind::Request { buffering: Some(_), .. } => peer.lease_first(connect_time),
+        _ => peer.lease(connect_time),
+    }
+}
+
+/// Sends a request and waits for its reply, with help if the call needs some.
+fn transmit(
+    orb: &Orb,
+    destination: &Destination,
+    connection: &Arc<ClientConnection>,
+    call_kind: &CallKind<'_, '_>,
+    out: &Encoder<'_>,
+    request_id: u32,
+    deadline: Option<&Deadline>,
 ) -> Result<Option<Reply>, CallFailure> {
-    let (orb, deadline, peer) = (invocation.object.orb(), invocation.deadline, &*destination.peer);
-    let CallKind::Request { buffering: Some(buffering), .. } = call_kind else {
-        let lease = invocation.lease(destination, Peer::lease)?;
-        return invocation.exchange(&lease, destination, call_kind, |out, request_id| {
-            if call_kind.expects_reply() && await_reply::is_needed(orb) {
-                return await_reply::two_way(orb, &lease, request_id, out, deadline, limits).map(Some);
-            }
-            call_kind.transmit(&lease, out, request_id, deadline)
-        });
-    };
-    let lease = invocation.lease(destination, Peer::lease_first)?;
-    invocation.exchange(&lease, destination, call_kind, |out, _| {
-        OneWayBuffer::send(&lease, out, buffering, limits.octets, peer.maintenance_thread(), deadline).map(|()| None)
-    })
+    let (peer, limits) = (&*destination.peer, destination.peer.write_limits());
+    if let CallKind::Request { buffering: Some(buffering), .. } = call_kind {
+        let maintenance_thread = peer.maintenance_thread();
+        return OneWayBuffer::send(connection, out, buffering, limits.octets, maintenance_thread, deadline)
+            .map(|()| None);
+    }
+    if call_kind.expects_reply() && await_reply::is_needed(orb) {
+        return await_reply::two_way(orb, connection, request_id, out, deadline, limits).map(Some);
+    }
+    call_kind.transmit(connection, out, request_id, deadline)
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::{OrbBuilder, WaitStrategy, orb::parts::set_thread_help};
+
+    fn is_helped(orb: &Orb) -> bool {
+        orb.parts().helped_attempts.get().is_some()
+    }
+
+    #[test]
+    fn a_wait_strategy_helps_the_calls_of_its_own_orb_only() {
+        let delegating = OrbBuilder::bare().wait_strategy(WaitStrategy::OnWaker).build().unwrap();
+        let bare = OrbBuilder::bare().build().unwrap();
+        assert!(is_helped(&delegating) && !is_helped(&bare));
+    }
+
+    #[test]
+    fn a_thread_that_nests_requests_helps_the_orbs_that_it_calls_by() {
+        let [called, other] = [(); 2].map(|()| OrbBuilder::bare().build().unwrap());
+        called.parts().add_thread_help();
+        assert!(!is_helped(&called));
+        set_thread_help(Some(HELPED_ATTEMPTS));
+        called.parts().add_thread_help();
+        set_thread_help(None);
+        other.parts().add_thread_help();
+        assert!(is_helped(&called) && !is_helped(&other));
+    }
 }

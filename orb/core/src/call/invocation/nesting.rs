@@ -17,8 +17,9 @@ use std::{
 use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{Arc, thread_local, time::Instant};
 
-use super::helped_attempt;
+use super::helped_attempt::HELPED_ATTEMPTS;
 use crate::{
+    orb::parts,
     policy::request_deadlines::replace_inherited,
     servant_side::upcall_scope::{MAX_NESTING, upcalls},
 };
@@ -36,7 +37,7 @@ pub struct PoolMembership(());
 
 /// Lets this thread run requests of the pool while it waits for replies, until the result is dropped.
 pub fn join(pool: Arc<dyn NestedWork>) -> PoolMembership {
-    helped_attempt::enable_helped_attempts();
+    parts::set_thread_help(Some(HELPED_ATTEMPTS));
     POOL.with(|joined| joined.replace(Some(pool)));
     NESTS.with(|nests| nests.set(true));
     PoolMembership(())
@@ -45,6 +46,7 @@ pub fn join(pool: Arc<dyn NestedWork>) -> PoolMembership {
 impl Drop for PoolMembership {
     fn drop(&mut self) {
         NESTS.with(|nests| nests.set(false));
+        parts::set_thread_help(None);
         // Dropped outside of the cell.
         let left = POOL.with(RefCell::take);
         drop(left);
@@ -75,7 +77,7 @@ pub fn nests() -> bool {
 /// Makes this thread appear as one of a pool.
 #[cfg(shuttle)]
 pub fn appear_as_pool_thread() {
-    helped_attempt::enable_helped_attempts();
+    parts::set_thread_help(Some(HELPED_ATTEMPTS));
     NESTS.with(|nests| nests.set(true));
 }
 

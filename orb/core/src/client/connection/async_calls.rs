@@ -29,7 +29,7 @@ mod tests;
 mod unsent;
 mod wake_batch;
 
-use std::{io, sync::OnceLock};
+use std::{any::Any, io, sync::OnceLock};
 
 use spandrel_cdr::{Encoder, GiopVersion, Wire};
 use spandrel_connection::{Abandoned, ConnectionEnd, EndCause, SendHalf, SentContexts, Written};
@@ -39,7 +39,7 @@ use spandrel_transport::Charge;
 
 use super::super::{WriteLimits, urgency};
 use super::{
-    ASYNC_SIDE, AsyncSide, AsyncState, CallFailure, ClientConnection, CloseOnPanic, Writer,
+    AsyncSide, CallFailure, ClientConnection, CloseOnPanic, UnsentState, Writer,
     pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter},
 };
 use arrived_replies::ArrivedReplies;
@@ -73,39 +73,25 @@ struct ConnectionState {
     flow_waiters: FlowWaiters,
 }
 
-/// Plugs asynchronous calls in, before the first of them.
-pub(crate) fn plug_in() {
-    ASYNC_SIDE.get_or_init(|| &AsyncCalls);
-}
-
-/// Asynchronous calls, as all connections use them.
-#[derive(Debug)]
-struct AsyncCalls;
-
-impl AsyncSide for AsyncCalls {
-    fn is_bidirectional(&self, connection: &ClientConnection) -> bool {
-        connection.role().is_some()
+impl AsyncSide for ConnectionState {
+    fn is_bidirectional(&self) -> bool {
+        self.role.get().is_some()
     }
 
-    fn is_adopted(&self, connection: &ClientConnection) -> bool {
-        matches!(connection.role(), Some(BidirectionalRole::Adopted { .. }))
+    fn is_adopted(&self) -> bool {
+        matches!(self.role.get(), Some(BidirectionalRole::Adopted { .. }))
     }
 
     fn ensure_reading(&self, connection: &ClientConnection, request_id: u32) -> Result<(), CallFailure> {
         connection.ensure_reading(request_id)
     }
 
-    fn hand_over_reading(
-        &self,
-        connection: &ClientConnection,
-        pending: MutexGuard<'_, PendingCalls>,
-        has_taken_all: bool,
-    ) {
+    fn hand_over_reading(&self, pending: MutexGuard<'_, PendingCalls>, has_taken_all: bool) {
         if pending.needs_reactor() {
             let is_drained = has_taken_all || pending.reader.as_ref().is_none_or(|reader| reader.is_drained());
-            connection.async_state().registration.want_input();
+            self.registration.want_input();
             drop(pending);
-            connection.async_state().registration.update_interest(is_drained);
+            self.registration.update_interest(is_drained);
         }
     }
 
@@ -113,24 +99,19 @@ impl AsyncSide for AsyncCalls {
         connection.dispatch_callback(message, is_batched)
     }
 
-    fn has_unsent(&self, unsent: &AsyncState) -> bool {
-        unsent.downcast_ref().is_some_and(|unsent: &Unsent| unsent.rest.is_some())
-    }
-
-    fn has_queued(&self, connection: &ClientConnection) -> bool {
-        let state = connection.async_state();
+    fn has_queued(&self) -> bool {
         // A thread tells of output after it has queued its message.
-        state.registration.wants_output() && !state.write_queue.lock().messages.is_empty()
+        self.registration.wants_output() && !self.write_queue.lock().messages.is_empty()
     }
 
     fn send_first(
         &self,
         connection: &ClientConnection,
-        unsent: &mut Option<AsyncState>,
+        unsent: &mut Option<Box<dyn UnsentState>>,
         message: &Encoder<'_>,
         update_timeout: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<bool> {
-        let is_queued = self.has_queued(connection);
+        let is_queued = self.has_queued();
         if let Some(unsent) = Unsent::find(unsent) {
             match &mut unsent.rest {
                 Some(batch) if batch.is_batch() && message.position() <= connection.fragment_size && !is_queued => {
@@ -155,15 +136,13 @@ impl AsyncSide for AsyncCalls {
         OneWayBuffer::of(connection).write_last();
     }
 
-    fn leave_reactor(&self, connection: &ClientConnection) {
-        if let Some(state) = connection.find_async_state() {
-            state.registration.leave();
-            state.flow_waiters.notify();
-        }
+    fn leave_reactor(&self) {
+        self.registration.leave();
+        self.flow_waiters.notify();
     }
 
     fn end_callbacks(&self, connection: &ClientConnection) {
-        connection.async_state().flow_waiters.notify();
+        self.flow_waiters.notify();
         connection.end_callbacks();
     }
 }
@@ -171,16 +150,14 @@ impl AsyncSide for AsyncCalls {
 impl ClientConnection {
     /// The state of asynchronous calls, which the first of them makes.
     fn async_state(&self) -> &ConnectionState {
-        let state = self.async_state.get_or_init(|| {
-            plug_in();
-            Box::<ConnectionState>::default()
-        });
+        let state: &dyn Any = &**self.async_state.get_or_init(|| Box::<ConnectionState>::default());
         state.downcast_ref().expect("there is one kind")
     }
 
     /// The state of asynchronous calls, if there was one.
     fn find_async_state(&self) -> Option<&ConnectionState> {
-        self.async_state.get()?.downcast_ref()
+        let state: &dyn Any = &**self.async_state.get()?;
+        state.downcast_ref()
     }
 
     /// Registers the connection with a reactor, unless it is registered.

@@ -8,7 +8,7 @@ use spandrel_giop::Fragments;
 use spandrel_sync::MutexGuard;
 use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_slices};
 
-use super::{ASYNC_SIDE, AsyncSide, AsyncState, ClientConnection};
+use super::{AsyncSide, ClientConnection, UnsentState};
 
 /// The state of the write side, for the thread that holds its lock.
 #[derive(Debug, Default)]
@@ -19,14 +19,14 @@ pub(super) struct Writer {
     pub(super) half: SendHalf,
     /// The message that comes before all others: buffered one-ways, or one that an asynchronous call could not
     /// write whole without waiting.
-    pub(super) unsent: Option<AsyncState>,
+    pub(super) unsent: Option<Box<dyn UnsentState>>,
 }
 
 impl Writer {
     /// Whether a message comes before all others.
     #[inline]
     pub(super) fn has_unsent(&self) -> bool {
-        self.unsent.as_ref().zip(ASYNC_SIDE.get()).is_some_and(|(unsent, side)| side.has_unsent(unsent))
+        self.unsent.as_ref().is_some_and(|unsent| unsent.has_unsent())
     }
 
     /// Waits for the write lock until the deadline.

@@ -8,7 +8,7 @@ use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{CallFailure, ClientConnection, ConnectionCache, Peer, Pool, pool::Pooled};
 use crate::{
-    client::{ConnectionSharing, ConnectionSlot, Purging, connection_cache::CachedConnections, has_async_calls},
+    client::{ConnectionSharing, ConnectionSlot, Purging, connection_cache::CachedConnections},
     diagnostics::statistics::Event,
 };
 
@@ -107,9 +107,7 @@ impl Peer {
         drop(pool);
         if is_exclusive {
             self.connection_available.notify_all();
-            if has_async_calls() {
-                parked.into_iter().for_each(|call| call.connection_freed());
-            }
+            parked.into_iter().for_each(|call| call.connection_freed());
         }
         self.cache.notify_release();
     }

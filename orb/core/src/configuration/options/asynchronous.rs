@@ -6,7 +6,7 @@ use spandrel_sync::Arc;
 
 use crate::{
     OrbBuilder, WaitStrategy,
-    call::invocation::enable_helped_attempts,
+    call::invocation::HELPED_ATTEMPTS,
     configuration::metrics_endpoint::EndpointInitializer,
     diagnostics::{MAX_SERIES, Metrics},
 };
@@ -33,7 +33,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
         self.settings.wait = strategy;
-        enable_helped_attempts();
+        self.parts.helped_attempts.get_or_init(|| HELPED_ATTEMPTS);
         self
     }
 
@@ -45,7 +45,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn cancel_nested(mut self, is_on: bool) -> Self {
         self.settings.cancels_nested = is_on;
-        enable_helped_attempts();
+        self.parts.helped_attempts.get_or_init(|| HELPED_ATTEMPTS);
         self
     }
 

@@ -4,7 +4,7 @@ use spandrel_sync::Arc;
 
 use crate::{
     OrbBuilder,
-    call::invocation::enable_observed_calls,
+    call::invocation::observe_call,
     diagnostics::{MAX_SERIES, Metrics, TracePropagation, TraceSource, TraceSourceSetting},
 };
 
@@ -12,8 +12,7 @@ impl OrbBuilder {
     /// Adds diagnostics of calls: spans for `tracing`, and the enabled metrics and trace contexts.
     #[must_use]
     pub fn diagnostics(mut self) -> Self {
-        enable_observed_calls();
-        self.settings.diagnostics.is_enabled = true;
+        self.parts.observe_call = Some(observe_call);
         self
     }
 

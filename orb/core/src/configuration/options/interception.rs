@@ -6,21 +6,21 @@ use crate::interception::{IorInterceptor, ServerRequestInterceptor};
 use crate::{
     BindingPolicies, OrbBuilder,
     interception::{
-        BindingInitializer, ClientRequestInterceptor, DuplicateName, INITIALIZE, Initialize, Initializers,
-        OrbInitializer, RegisteredInterceptors, SlotId, initialize,
+        BindingInitializer, ClientRequestInterceptor, DuplicateName, Initializers, OrbInitializer,
+        RegisteredInterceptors, SlotId, initialize,
     },
 };
 
 impl OrbBuilder {
     /// The interceptors, one of which is added.
     fn interceptors_mut(&mut self) -> &mut RegisteredInterceptors {
-        INITIALIZE.get_or_init(|| initialize as Initialize);
+        self.initialize = Some(initialize);
         &mut self.interceptors
     }
 
     /// The initialisers, one of which is added.
     pub(super) fn initializers_mut(&mut self) -> &mut Initializers {
-        INITIALIZE.get_or_init(|| initialize as Initialize);
+        self.initialize = Some(initialize);
         &mut self.initializers
     }
 

@@ -1,22 +1,20 @@
 //! The policies of a reference, and the policies in force for a call: those of the reference, the thread and the
 //! ORB, and the inherited deadline.
 
-use std::{
-    sync::OnceLock,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_transport::Deadline;
 
 use super::{
     current,
-    earliest_delivery::{EarliestDelivery, StartTimes},
-    manager,
+    earliest_delivery::EarliestDelivery,
+    in_force::{client_policy, in_force},
 };
 use crate::{
-    ObjectRef, Orb, Policy, PolicyType, PolicyValue,
+    ObjectRef, Orb, Policy, PolicyType,
     client::Buffering,
+    orb::{parts::PolicyLookup, start_times::StartTimes},
     policy::{
         BufferingConstraintPolicy, ConnectionTimeoutPolicy, OverrideError, Overrides, PolicyValues, RebindPolicy,
         RelativeRequestTimeoutPolicy, ReplyEndTimePolicy, RequestEndTimePolicy, SetOverrideType, SyncScopePolicy,
@@ -37,26 +35,33 @@ pub struct CallPolicies {
     pub start_times: Option<Box<dyn StartTimes>>,
 }
 
-/// Looks up the policies for which `PolicyValues` has only a flag.
-#[derive(Debug)]
-struct PolicyResolver {
-    /// The values of the calling thread's policies.
-    thread: fn(&Orb) -> PolicyValues,
-    /// The deadline of a call that begins now, if more than its round trip is limited.
-    limits: fn(&ObjectRef, Option<Duration>) -> Option<Deadline>,
-    start_times: fn(&ObjectRef) -> Option<Box<dyn StartTimes>>,
-}
-
-/// The resolver, once a policy was set in this process. A program that sets none does not contain it.
-static RESOLVER: OnceLock<PolicyResolver> = OnceLock::new();
-
-/// Installs the resolver, before a policy can be set.
-pub(crate) fn resolve_policies() {
-    RESOLVER.get_or_init(|| PolicyResolver {
+/// Plugs the lookup of policies into an ORB, before one can be set there.
+pub(crate) fn look_policies_up(orb: &Orb) {
+    orb.parts().policy_lookup.get_or_init(|| PolicyLookup {
         thread: current::policy_values,
-        limits: ObjectRef::limits,
+        limits,
         start_times: EarliestDelivery::of,
     });
+}
+
+/// The deadline of a call that begins now, if more than its round trip is limited.
+#[cold]
+fn limits(orb: &Orb, overrides: &Overrides, round_trip: Option<Duration>) -> Option<Deadline> {
+    let now = SystemTime::now();
+    let until = |end: SystemTime| end.duration_since(now).unwrap_or(Duration::ZERO);
+    let reply = in_force(orb, overrides, time_limits::REPLY_END_TIME).map(|ReplyEndTimePolicy(end)| until(end));
+    let request = in_force(orb, overrides, time_limits::REQUEST_END_TIME).map(|RequestEndTimePolicy(end)| until(end));
+    let sending =
+        in_force(orb, overrides, time_limits::RELATIVE_REQUEST_TIMEOUT).map(|RelativeRequestTimeoutPolicy(span)| span);
+    let soonest = |one: Option<Duration>, other: Option<Duration>| one.into_iter().chain(other).min();
+    let connecting =
+        in_force(orb, overrides, time_limits::CONNECTION_TIMEOUT).map(|ConnectionTimeoutPolicy(span)| span);
+    let deadline = match (soonest(round_trip, reply), soonest(sending, request)) {
+        (None, None) if connecting.is_none() => return None,
+        (all, None) => Deadline::after(all.unwrap_or(Duration::MAX)),
+        (all, Some(sending)) => Deadline::after(all.unwrap_or(Duration::MAX)).with_sending(sending),
+    };
+    Some(deadline.with_connecting(connecting))
 }
 
 impl ObjectRef {
@@ -72,7 +77,7 @@ impl ObjectRef {
         policies: &[Policy],
         override_type: SetOverrideType,
     ) -> Result<Self, OverrideError> {
-        resolve_policies();
+        look_policies_up(self.orb());
         Ok(self.with_overrides(self.overrides().with(Overrides::of(policies)?, override_type)))
     }
 
@@ -88,14 +93,7 @@ impl ObjectRef {
     /// that are not set.
     #[must_use]
     pub fn client_policy(&self, policy_type: PolicyType) -> Option<Policy> {
-        let own_policy = || self.overrides().get(policy_type).cloned();
-        let inherited_policy =
-            || current::policy(self.orb(), policy_type).or_else(|| manager::policy(self.orb(), policy_type));
-        own_policy().or_else(inherited_policy).or_else(|| match policy_type {
-            quality_of_service::REBIND => Some(RebindPolicy::default().into()),
-            quality_of_service::SYNC_SCOPE => Some(SyncScopePolicy::default().into()),
-            _ => None,
-        })
+        client_policy(self.orb(), self.overrides(), policy_type)
     }
 
     /// The policy in force (`_get_policy`): as [`client_policy`](Self::client_policy), reconciled with the object's
@@ -128,7 +126,7 @@ impl ObjectRef {
             return None;
         }
         if policy_values.has_buffering()
-            && let Some(policy) = self.in_force(quality_of_service::BUFFERING_CONSTRAINT)
+            && let Some(policy) = in_force(self.orb(), self.overrides(), quality_of_service::BUFFERING_CONSTRAINT)
         {
             let BufferingConstraintPolicy { timeout, messages, octets } = policy;
             return Some(Buffering { timeout, messages, octets, is_prompt: false });
@@ -139,8 +137,8 @@ impl ObjectRef {
     /// The policies in force for this thread's calls.
     pub(crate) fn policy_values(&self) -> PolicyValues {
         let own = self.own_policy_values();
-        let resolver = RESOLVER.get().filter(|_| thread_flags::any_set());
-        let own = resolver.map_or(own, |resolver| own.or((resolver.thread)(self.orb())));
+        let lookup = self.orb().parts().policy_lookup.get().filter(|_| thread_flags::any_set());
+        let own = lookup.map_or(own, |lookup| own.or((lookup.thread)(self.orb())));
         own.or(self.orb().policy_values().get())
     }
 
@@ -168,9 +166,10 @@ impl ObjectRef {
         }
         let policy_values = self.policy_values();
         let round_trip = policy_values.round_trip();
-        let (own, start_times) = match RESOLVER.get() {
-            Some(resolver) if policy_values.is_limited() => {
-                ((resolver.limits)(self, round_trip), (resolver.start_times)(self))
+        let (orb, overrides) = (self.orb(), self.overrides());
+        let (own, start_times) = match orb.parts().policy_lookup.get() {
+            Some(lookup) if policy_values.is_limited() => {
+                ((lookup.limits)(orb, overrides, round_trip), (lookup.start_times)(orb, overrides))
             }
             _ => (round_trip.map(Deadline::after), None),
         };
@@ -187,28 +186,5 @@ impl ObjectRef {
             Some(own) if own.end().is_some_and(|end| end <= inherited) => Some(own),
             own => Some(Deadline::until(inherited, own)),
         }
-    }
-
-    /// The deadline of a call that begins now, if more than its round trip is limited.
-    #[cold]
-    pub(super) fn limits(&self, round_trip: Option<Duration>) -> Option<Deadline> {
-        let now = SystemTime::now();
-        let until = |end: SystemTime| end.duration_since(now).unwrap_or(Duration::ZERO);
-        let reply = self.in_force(time_limits::REPLY_END_TIME).map(|ReplyEndTimePolicy(end)| until(end));
-        let request = self.in_force(time_limits::REQUEST_END_TIME).map(|RequestEndTimePolicy(end)| until(end));
-        let sending =
-            self.in_force(time_limits::RELATIVE_REQUEST_TIMEOUT).map(|RelativeRequestTimeoutPolicy(span)| span);
-        let soonest = |one: Option<Duration>, other: Option<Duration>| one.into_iter().chain(other).min();
-        let connecting = self.in_force(time_limits::CONNECTION_TIMEOUT).map(|ConnectionTimeoutPolicy(span)| span);
-        let deadline = match (soonest(round_trip, reply), soonest(sending, request)) {
-            (None, None) if connecting.is_none() => return None,
-            (all, None) => Deadline::after(all.unwrap_or(Duration::MAX)),
-            (all, Some(sending)) => Deadline::after(all.unwrap_or(Duration::MAX)).with_sending(sending),
-        };
-        Some(deadline.with_connecting(connecting))
-    }
-
-    pub(super) fn in_force<V: PolicyValue + Copy>(&self, policy_type: PolicyType) -> Option<V> {
-        self.client_policy(policy_type)?.value().copied()
     }
 }

@@ -9,34 +9,12 @@ use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_sync::time::Instant;
 use spandrel_transport::Deadline;
 
+use super::in_force::in_force;
 use crate::{
-    ObjectRef, Orb,
-    policy::{ReplyStartTimePolicy, RequestStartTimePolicy, time_limits},
+    Orb,
+    orb::start_times::StartTimes,
+    policy::{Overrides, ReplyStartTimePolicy, RequestStartTimePolicy, time_limits},
 };
-
-/// The start times of one call. A program that sets no start time does not contain them.
-pub trait StartTimes: std::fmt::Debug {
-    /// The start time of the reply, if it is in the future.
-    fn reply(&self) -> Option<Instant>;
-
-    /// The start time of the request, if it is in the future.
-    ///
-    /// # Errors
-    /// TIMEOUT, COMPLETED_NO, if a start time is later than the end of the request's time, or of the reply's.
-    fn request(&self, deadline: Option<&Deadline>) -> Result<Option<Instant>, SystemException>;
-
-    /// Blocks the thread until the request may be sent.
-    ///
-    /// # Errors
-    /// As [`request`](Self::request); BAD_INV_ORDER if the ORB is shut down meanwhile.
-    fn hold_request(&self, orb: &Orb, deadline: Option<&Deadline>) -> Result<(), SystemException>;
-
-    /// Blocks the thread until the reply may be delivered.
-    ///
-    /// # Errors
-    /// BAD_INV_ORDER if the ORB is shut down meanwhile.
-    fn hold_reply(&self, orb: &Orb) -> Result<(), SystemException>;
-}
 
 /// The start times of a call's request and of its reply.
 #[derive(Clone, Copy, Debug)]
@@ -47,12 +25,13 @@ pub(super) struct EarliestDelivery {
 
 impl EarliestDelivery {
     /// The start times in force for this thread's calls, as far as they are in the future.
-    pub(super) fn of(object: &ObjectRef) -> Option<Box<dyn StartTimes>> {
+    pub(super) fn of(orb: &Orb, overrides: &Overrides) -> Option<Box<dyn StartTimes>> {
         let (clock, now) = (SystemTime::now(), Instant::now());
         let from = |start: SystemTime| now.checked_add(start.duration_since(clock).ok()?);
-        let request =
-            object.in_force(time_limits::REQUEST_START_TIME).and_then(|RequestStartTimePolicy(start)| from(start));
-        let reply = object.in_force(time_limits::REPLY_START_TIME).and_then(|ReplyStartTimePolicy(start)| from(start));
+        let request = in_force(orb, overrides, time_limits::REQUEST_START_TIME)
+            .and_then(|RequestStartTimePolicy(start)| from(start));
+        let reply =
+            in_force(orb, overrides, time_limits::REPLY_START_TIME).and_then(|ReplyStartTimePolicy(start)| from(start));
         if request.is_none() && reply.is_none() {
             return None;
         }

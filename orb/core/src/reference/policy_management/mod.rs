@@ -5,11 +5,12 @@ mod binding;
 mod call_policies;
 mod current;
 mod earliest_delivery;
+mod in_force;
 mod manager;
 mod reference_policies;
 
 pub use binding::{BindingPolicies, BoundCall, CallerState};
-pub(crate) use call_policies::resolve_policies;
+pub(crate) use call_policies::look_policies_up;
 pub use current::PolicyCurrent;
 pub use manager::PolicyManager;
 pub use reference_policies::ReferencePolicies;

@@ -3,7 +3,7 @@
 //! `async_calls` (`write_or_queue`, `queue`) adds messages and checks the limits: `-ORBBufferLimit` octets for a server that does
 //! not read, and `-ORBPendingRequests`; `one_way_buffer` checks that of one-ways.
 
-use std::{collections::VecDeque, io, time::Duration};
+use std::{any::Any, collections::VecDeque, io, time::Duration};
 
 use spandrel_cdr::{Encoder, Wire};
 use spandrel_connection::Written;
@@ -11,7 +11,7 @@ use spandrel_giop::{CancelRequest, Fragments};
 use spandrel_sync::{atomic::Ordering, time::Instant};
 use spandrel_transport::Charge;
 
-use super::super::{AsyncState, ClientConnection};
+use super::super::{ClientConnection, UnsentState};
 use crate::{
     client::urgency::{self, Urgency},
     diagnostics::statistics::{Level, Statistics},
@@ -59,23 +59,31 @@ pub(super) struct Unsent {
 
 impl Unsent {
     /// The unsent messages of a connection's write side, for the thread that holds its lock.
-    pub(super) fn get_or_make(unsent: &mut Option<AsyncState>) -> &mut Self {
-        unsent.get_or_insert_with(|| Box::<Self>::default()).downcast_mut().expect("there is one kind")
+    pub(super) fn get_or_make(unsent: &mut Option<Box<dyn UnsentState>>) -> &mut Self {
+        let state: &mut dyn Any = &mut **unsent.get_or_insert_with(|| Box::<Self>::default());
+        state.downcast_mut().expect("there is one kind")
     }
 
     /// The unsent messages of a write side, if there were any.
-    pub(super) fn find(unsent: &mut Option<AsyncState>) -> Option<&mut Self> {
-        unsent.as_mut()?.downcast_mut()
+    pub(super) fn find(unsent: &mut Option<Box<dyn UnsentState>>) -> Option<&mut Self> {
+        let state: &mut dyn Any = &mut **unsent.as_mut()?;
+        state.downcast_mut()
     }
 
     /// Ends a request between two of its fragments, if it is being written in fragments, with a CancelRequest
     /// (9.4.9).
-    pub(super) fn abort(unsent: &mut Option<AsyncState>, request_id: u32, wire: Wire) -> bool {
+    pub(super) fn abort(unsent: &mut Option<Box<dyn UnsentState>>, request_id: u32, wire: Wire) -> bool {
         let mut out = Encoder::new(wire);
         let rest = Self::find(unsent)
             .and_then(|unsent| unsent.rest.as_mut())
             .filter(|rest| rest.has_receiver() && rest.request_id == request_id);
         rest.is_some_and(|rest| (CancelRequest { request_id }).encode(&mut out).is_ok() && rest.abort(&out))
+    }
+}
+
+impl UnsentState for Unsent {
+    fn has_unsent(&self) -> bool {
+        self.rest.is_some()
     }
 }
 
