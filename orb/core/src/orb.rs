@@ -75,6 +75,10 @@ use shutdown::ReactorSlot;
 #[derive(Clone)]
 pub struct Orb(pub(crate) Arc<OrbCore>);
 
+/// Whether an ORB of this process has a server side. It selects nothing, as each ORB has its own: a program that
+/// installs none does not contain the code that a client has for it (several kilobytes).
+static HAS_SERVER_SIDE: OnceLock<()> = OnceLock::new();
+
 /// A weak reference to an ORB, for parts that the ORB itself owns.
 #[derive(Clone)]
 pub struct WeakOrb(Weak<OrbCore>);
@@ -231,13 +235,14 @@ impl Orb {
     #[doc(hidden)]
     #[inline]
     pub fn server_side(&self) -> Option<&Arc<dyn ServerSide>> {
-        self.0.server_side.get()
+        if HAS_SERVER_SIDE.get().is_some() { self.0.server_side.get() } else { None }
     }
 
     /// Installs the server side, unless there is one already. That of an ORB that has begun to shut down is
     /// closed at once.
     #[doc(hidden)]
     pub fn install_server_side(&self, create: impl FnOnce() -> Arc<dyn ServerSide>) -> &Arc<dyn ServerSide> {
+        HAS_SERVER_SIDE.get_or_init(|| ());
         let server_side = self.0.server_side.get_or_init(create);
         // Pairs with the fence of `take_server_side`: this thread or that of the shutdown sees the other's write.
         fence(Ordering::SeqCst);

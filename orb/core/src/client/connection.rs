@@ -35,8 +35,9 @@ use spandrel_transport::{Address, Deadline, MessageReader, ReadError};
 pub use async_calls::{AdoptedReader, CallbackDispatcher};
 #[cfg(feature = "asynchronous")]
 pub(crate) use async_calls::{
-    KeptTurns, OneWayBuffer, ReactorRegistration, UnsentKind, serve_ready, wake, write_ready,
+    KeptTurns, OneWayBuffer, ReactorRegistration, UnsentKind, plug_in, serve_ready, wake, write_ready,
 };
+pub(super) use async_side::has_async_calls;
 use async_side::{AsyncSide, UnsentState};
 use closing::CloseOnPanic;
 pub(crate) use pending_calls::ReplyReceiver;
@@ -531,7 +532,7 @@ impl ClientConnection {
     /// The asynchronous side, if the connection has a state for it.
     #[inline]
     fn async_side(&self) -> Option<&dyn AsyncSide> {
-        self.async_state.get().map(|side| &**side)
+        if has_async_calls() { self.async_state.get().map(|side| &**side) } else { None }
     }
 
     /// Whether the peer may send requests. Such a connection is not idle because this side sends none.

@@ -31,6 +31,7 @@ pub mod transport;
 mod unreachable_cache;
 pub(crate) mod urgency;
 
+use connection::has_async_calls;
 pub use connection::{CallFailure, ClientConnection, Reply, send_fragmented};
 pub(crate) use connection::{ReplyKind, ReplyReceiver, RequestLoss};
 pub(crate) use connection_cache::{CacheSettings, ConnectionCache, ConnectionSlot};
@@ -46,7 +47,7 @@ pub(crate) use settings::{Buffering, ClientSettings, WriteLimits};
 #[cfg(feature = "asynchronous")]
 pub(crate) use {
     client_reactor::{ClientReactor, ExpiryReason, TimedCall, TimedCallId, cancelled, is_client_reactor_thread},
-    connection::{OneWayBuffer, UnsentKind, wake},
+    connection::{OneWayBuffer, UnsentKind, plug_in, wake},
     peer::{LeaseResult, batches::first_failure},
 };
 

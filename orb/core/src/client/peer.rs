@@ -13,7 +13,10 @@ use spandrel_transport::{Address, MessageReader, is_bidirectional_only};
 use super::RequestLoss;
 #[cfg(feature = "asynchronous")]
 use super::WriteLimits;
-use super::{CallFailure, ClientConnection, ClientSettings, ConnectionCache, unreachable_cache::UnreachableCache};
+use super::{
+    CallFailure, ClientConnection, ClientSettings, ConnectionCache, has_async_calls,
+    unreachable_cache::UnreachableCache,
+};
 use crate::{client::transport::ClientProtocol, diagnostics::statistics::Statistics};
 
 /// A server's address, with its connections.
@@ -199,7 +202,9 @@ impl Peer {
         self.connection_available.notify_all();
         self.cache.notify_release();
         first();
-        parked.into_iter().for_each(|call| call.connection_opened(outcome.clone()));
+        if has_async_calls() {
+            parked.into_iter().for_each(|call| call.connection_opened(outcome.clone()));
+        }
     }
 
     /// The limits of one connection's pending requests and unwritten octets.

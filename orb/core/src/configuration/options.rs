@@ -32,7 +32,11 @@ use crate::{
     },
     diagnostics::DiagnosticsSettings,
     interception::{Initialize, Initializers, RegisteredInterceptors},
-    orb::{initial_references::InitialReferences, parts::Parts, settings::Settings},
+    orb::{
+        initial_references::InitialReferences,
+        parts::{self, Parts},
+        settings::Settings,
+    },
     policy::DeadlineContext,
     reference::references::URL_FUNCTIONS,
     servant_side::server_settings::{MAX_MESSAGE, MAX_UNFINISHED, ServerOptions, ServerSettings},
@@ -156,7 +160,7 @@ impl OrbBuilder {
     /// Adds the forms `corbaloc:` and `corbaname:` of references.
     #[must_use]
     pub fn urls(mut self) -> Self {
-        self.parts.urls = Some(URL_FUNCTIONS);
+        self.parts.set_urls(URL_FUNCTIONS);
         self
     }
 
@@ -295,7 +299,9 @@ impl OrbBuilder {
     pub fn build(self) -> Result<Orb, SystemException> {
         let orb = Orb::new(self.settings, self.client, self.protocols, self.server, self.parts);
         orb.check_initial_references()?;
-        if let Some(initialize) = self.initialize {
+        if parts::are_in_use()
+            && let Some(initialize) = self.initialize
+        {
             initialize(&orb, self.interceptors, &self.initializers.0)?;
         }
         Ok(orb)

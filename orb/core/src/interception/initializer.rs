@@ -249,11 +249,11 @@ mod tests {
         let full = builder.initializer(TestInitializer(Arc::new(()))).build().unwrap();
         let bare = OrbBuilder::bare().build().unwrap();
         assert!(full.has_client_interceptors() && !bare.has_client_interceptors());
-        assert!(full.parts().observe_call.is_some() && bare.parts().observe_call.is_none());
+        assert!(full.parts().observe_call().is_some() && bare.parts().observe_call().is_none());
         let location = "corbaloc::127.0.0.1:1/key";
         assert!(full.string_to_object(location).is_ok() && bare.string_to_object(location).is_err());
         let _ = full.policy_current();
-        assert!(full.parts().policy_lookup.get().is_some() && bare.parts().policy_lookup.get().is_none());
+        assert!(full.parts().policy_lookup().is_some() && bare.parts().policy_lookup().is_none());
     }
 
     #[test]

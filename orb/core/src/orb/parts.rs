@@ -3,7 +3,14 @@
 //! Each part is a function of a module above this one. A program that plugs in none does not contain it. ORBs of one
 //! process share no part.
 
-use std::{cell::Cell, sync::OnceLock, time::Duration};
+use std::{
+    cell::Cell,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use spandrel_cdr::{Encoder, Ior};
 use spandrel_giop::SystemException;
@@ -16,17 +23,28 @@ use crate::{
     policy::{Overrides, PolicyValues},
 };
 
+/// Whether an ORB of this process has a part. It selects nothing, as each ORB has its own: a program that plugs in none
+/// does not contain the code around them.
+static ARE_IN_USE: AtomicBool = AtomicBool::new(false);
+
+/// Records that an ORB is about to get a part.
+pub(crate) fn record_use() {
+    ARE_IN_USE.store(true, Ordering::Relaxed);
+}
+
+/// Whether an ORB of this process has a part.
+#[inline]
+pub(crate) fn are_in_use() -> bool {
+    ARE_IN_USE.load(Ordering::Relaxed)
+}
+
 /// The parts that an ORB has. An absent one costs a call one branch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
-    /// Reads references in the form of URLs.
-    pub(crate) urls: Option<UrlFunctions>,
-    /// Makes the calls that diagnostics observe.
-    pub(crate) observe_call: Option<ObserveCall>,
-    /// Set once a policy may be set that [`PolicyValues`] has only a flag for.
-    pub(crate) policy_lookup: OnceLock<PolicyLookup>,
-    /// Set once a call may need the help of another thread.
-    pub(crate) helped_attempts: OnceLock<HelpedAttempts>,
+    urls: Option<UrlFunctions>,
+    observe_call: Option<ObserveCall>,
+    policy_lookup: OnceLock<PolicyLookup>,
+    helped_attempts: OnceLock<HelpedAttempts>,
 }
 
 /// The functions for references in the form of URLs.
@@ -87,6 +105,49 @@ thread_local! {
 }
 
 impl Parts {
+    /// The functions for references in the form of URLs, if the ORB reads them.
+    pub(crate) fn urls(&self) -> Option<UrlFunctions> {
+        if are_in_use() { self.urls } else { None }
+    }
+
+    pub(crate) fn set_urls(&mut self, urls: UrlFunctions) {
+        record_use();
+        self.urls = Some(urls);
+    }
+
+    /// Makes the calls that diagnostics observe, if the ORB has diagnostics.
+    #[inline]
+    pub(crate) fn observe_call(&self) -> Option<ObserveCall> {
+        if are_in_use() { self.observe_call } else { None }
+    }
+
+    pub(crate) fn set_observe_call(&mut self, observe_call: ObserveCall) {
+        record_use();
+        self.observe_call = Some(observe_call);
+    }
+
+    /// The lookup of policies, once one may be set that [`PolicyValues`] has only a flag for.
+    pub(crate) fn policy_lookup(&self) -> Option<&PolicyLookup> {
+        if are_in_use() { self.policy_lookup.get() } else { None }
+    }
+
+    pub(crate) fn add_policy_lookup(&self, lookup: PolicyLookup) {
+        record_use();
+        self.policy_lookup.get_or_init(|| lookup);
+    }
+
+    /// The functions of attempts, once a call may need the help of another thread.
+    #[inline]
+    pub(crate) fn helped_attempts(&self) -> Option<&HelpedAttempts> {
+        if are_in_use() { self.helped_attempts.get() } else { None }
+    }
+
+    #[cfg(feature = "asynchronous")]
+    pub(crate) fn add_helped_attempts(&self, help: HelpedAttempts) {
+        record_use();
+        self.helped_attempts.get_or_init(|| help);
+    }
+
     /// Plugs in helped attempts if a call of the present thread may need them.
     pub(crate) fn add_thread_help(&self) {
         if let Some(help) = THREAD_HELP.with(Cell::get) {
@@ -99,6 +160,7 @@ impl Parts {
 #[cfg(feature = "asynchronous")]
 pub(crate) fn set_thread_help(help: Option<HelpedAttempts>) {
     if help.is_some() {
+        record_use();
         crate::policy::thread_flags::record_use();
     }
     THREAD_HELP.with(|of_thread| of_thread.set(help));

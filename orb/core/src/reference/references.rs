@@ -120,7 +120,7 @@ impl Orb {
     pub fn string_to_object(&self, text: &str) -> Result<ObjectRef, SystemException> {
         self.check_not_destroyed()?;
         self.check_process()?;
-        match self.parts().urls {
+        match self.parts().urls() {
             Some(urls) => Ok(self.reference((urls.read)(self, text)?)),
             None => from_ior(self, text),
         }
@@ -131,7 +131,7 @@ impl Orb {
     /// # Errors
     /// BAD_PARAM for one that cannot be read.
     pub(crate) fn check_initial_references(&self) -> Result<(), SystemException> {
-        self.parts().urls.map_or(Ok(()), |urls| (urls.check_initial)(self))
+        self.parts().urls().map_or(Ok(()), |urls| (urls.check_initial)(self))
     }
 
     /// The path of a URL, for an ORB that parses them.

@@ -73,7 +73,7 @@ impl Orb {
         &self,
         text: &str,
     ) -> impl Future<Output = Result<ObjectRef, SystemException>> + Send + 'static + use<> {
-        let path = if self.parts().urls.is_some() {
+        let path = if self.parts().urls().is_some() {
             self.check_not_destroyed().and_then(|()| self.check_process()).and_then(|()| self.locate_url(text))
         } else {
             self.string_to_object(text).map(UrlPath::to)

@@ -39,7 +39,7 @@ impl ObjectRef {
     fn invoke_with_diagnostics(&self, call_kind: &CallKind<'_, '_>) -> Result<Option<Reply>, SystemException> {
         if let CallKind::Request { observer: None, .. } = call_kind
             && self.orb().diagnostics().is_observed()
-            && let Some(observe_call) = self.orb().parts().observe_call
+            && let Some(observe_call) = self.orb().parts().observe_call()
         {
             let interface = self.interface_label();
             return observe_call(self.orb(), interface, call_kind, &mut |call_kind| self.invoke_blocking(call_kind));
@@ -195,7 +195,7 @@ impl Invocation<'_> {
             upcall_scope::call_blocks(call_kind.operation());
             orb.parts().add_thread_help();
         }
-        let help = orb.parts().helped_attempts.get();
+        let help = orb.parts().helped_attempts();
         let lease = self.lease(destination, |peer, connect_time| match help {
             None => peer.lease(connect_time),
             Some(help) => (help.lease)(peer, call_kind, connect_time),

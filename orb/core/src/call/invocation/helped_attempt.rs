@@ -24,7 +24,7 @@ pub(crate) const HELPED_ATTEMPTS: HelpedAttempts = HelpedAttempts { lease, trans
 
 /// Makes the calls of an ORB check from now on whether they need help.
 fn enable(orb: &Orb) {
-    orb.parts().helped_attempts.get_or_init(|| HELPED_ATTEMPTS);
+    orb.parts().add_helped_attempts(HELPED_ATTEMPTS);
 }
 
 /// Leases a connection: for buffered one-ways always the same.
@@ -67,7 +67,7 @@ mod tests {
     use crate::{OrbBuilder, WaitStrategy, orb::parts::set_thread_help};
 
     fn is_helped(orb: &Orb) -> bool {
-        orb.parts().helped_attempts.get().is_some()
+        orb.parts().helped_attempts().is_some()
     }
 
     #[test]

@@ -40,6 +40,7 @@ use spandrel_transport::Charge;
 use super::super::{WriteLimits, urgency};
 use super::{
     AsyncSide, CallFailure, ClientConnection, CloseOnPanic, UnsentState, Writer,
+    async_side::HAS_ASYNC_SIDE,
     pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter},
 };
 use arrived_replies::ArrivedReplies;
@@ -71,6 +72,11 @@ struct ConnectionState {
     /// The replies that an adopted connection has received.
     arrived: ArrivedReplies,
     flow_waiters: FlowWaiters,
+}
+
+/// Records that there are asynchronous calls, before the first of them.
+pub(crate) fn plug_in() {
+    HAS_ASYNC_SIDE.get_or_init(|| ());
 }
 
 impl AsyncSide for ConnectionState {
@@ -150,7 +156,10 @@ impl AsyncSide for ConnectionState {
 impl ClientConnection {
     /// The state of asynchronous calls, which the first of them makes.
     fn async_state(&self) -> &ConnectionState {
-        let state: &dyn Any = &**self.async_state.get_or_init(|| Box::<ConnectionState>::default());
+        let state: &dyn Any = &**self.async_state.get_or_init(|| {
+            plug_in();
+            Box::<ConnectionState>::default()
+        });
         state.downcast_ref().expect("there is one kind")
     }
 

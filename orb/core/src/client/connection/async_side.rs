@@ -2,13 +2,23 @@
 //!
 //! The first such use of a connection gives it an [`AsyncSide`]. A program without any does not contain them.
 
-use std::{any::Any, fmt, io};
+use std::{any::Any, fmt, io, sync::OnceLock};
 
 use spandrel_cdr::Encoder;
 use spandrel_giop::Message;
 use spandrel_sync::MutexGuard;
 
 use super::{CallFailure, ClientConnection, pending_calls::PendingCalls};
+
+/// Whether a connection of this process has an asynchronous side. It selects nothing, as each connection has its own: a
+/// program without any does not contain the code that others have for it.
+pub(super) static HAS_ASYNC_SIDE: OnceLock<()> = OnceLock::new();
+
+/// Whether there have been asynchronous calls, so that calls may have to be notified.
+#[inline]
+pub(in crate::client) fn has_async_calls() -> bool {
+    HAS_ASYNC_SIDE.get().is_some()
+}
 
 /// The state of a write side for the asynchronous side of its connection.
 pub(super) trait UnsentState: Any + Send + Sync + fmt::Debug {

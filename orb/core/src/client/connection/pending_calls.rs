@@ -11,7 +11,7 @@ use spandrel_connection::ClientHalf;
 use spandrel_sync::{Arc, Condition, thread_local};
 use spandrel_transport::MessageReader;
 
-use super::{CallFailure, ClientConnection, Reply, shared_writes::AppendedRequests};
+use super::{CallFailure, ClientConnection, Reply, has_async_calls, shared_writes::AppendedRequests};
 
 /// The message reader, the client's half of the connection, and the requests that share a write.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl PendingCalls {
             *slot = Some(reply);
             return None;
         }
-        Some((call.remove().task()?, reply))
+        if has_async_calls() { Some((call.remove().task()?, reply)) } else { None }
     }
 }
 
@@ -96,7 +96,7 @@ impl ReplyWaiter {
     pub(super) const THREAD: Self = Self::Thread { wake: None, reply: None };
 
     pub(super) fn is_thread(&self) -> bool {
-        matches!(self, Self::Thread { .. })
+        !has_async_calls() || matches!(self, Self::Thread { .. })
     }
 
     /// The condition variable of a thread that waits.

@@ -8,7 +8,7 @@ use spandrel_giop::Fragments;
 use spandrel_sync::MutexGuard;
 use spandrel_transport::{Deadline, Transport, is_timeout, send_message, send_slices};
 
-use super::{AsyncSide, ClientConnection, UnsentState};
+use super::{AsyncSide, ClientConnection, UnsentState, has_async_calls};
 
 /// The state of the write side, for the thread that holds its lock.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Writer {
     /// Whether a message comes before all others.
     #[inline]
     pub(super) fn has_unsent(&self) -> bool {
-        self.unsent.as_ref().is_some_and(|unsent| unsent.has_unsent())
+        has_async_calls() && self.unsent.as_ref().is_some_and(|unsent| unsent.has_unsent())
     }
 
     /// Waits for the write lock until the deadline.

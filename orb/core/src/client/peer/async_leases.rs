@@ -6,7 +6,7 @@ use spandrel_giop::{CompletionStatus, SystemException};
 use spandrel_sync::{Arc, thread};
 
 use super::{CallFailure, ClientConnection, Lease, Peer, RequestLoss, connection_choice::LeaseChoice};
-use crate::client::ReplyReceiver;
+use crate::client::{ReplyReceiver, plug_in};
 
 /// The result of an asynchronous call's request for a connection.
 #[derive(Debug)]
@@ -43,6 +43,7 @@ impl Peer {
         call: &Arc<dyn ReplyReceiver>,
         connect: impl FnOnce(&Self) -> Result<ClientConnection, CallFailure> + Send + 'static,
     ) -> Result<LeaseResult, CallFailure> {
+        plug_in();
         let (mut pool, choice) = self.choose(self.pool.lock(), |_| true);
         match choice {
             LeaseChoice::Take(connection) => {

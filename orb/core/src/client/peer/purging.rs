@@ -8,7 +8,7 @@ use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{CallFailure, ClientConnection, ConnectionCache, Peer, Pool, pool::Pooled};
 use crate::{
-    client::{ConnectionSharing, ConnectionSlot, Purging, connection_cache::CachedConnections},
+    client::{ConnectionSharing, ConnectionSlot, Purging, connection_cache::CachedConnections, has_async_calls},
     diagnostics::statistics::Event,
 };
 
@@ -107,7 +107,9 @@ impl Peer {
         drop(pool);
         if is_exclusive {
             self.connection_available.notify_all();
-            parked.into_iter().for_each(|call| call.connection_freed());
+            if has_async_calls() {
+                parked.into_iter().for_each(|call| call.connection_freed());
+            }
         }
         self.cache.notify_release();
     }

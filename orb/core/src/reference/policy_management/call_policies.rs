@@ -37,7 +37,7 @@ pub struct CallPolicies {
 
 /// Plugs the lookup of policies into an ORB, before one can be set there.
 pub(crate) fn look_policies_up(orb: &Orb) {
-    orb.parts().policy_lookup.get_or_init(|| PolicyLookup {
+    orb.parts().add_policy_lookup(PolicyLookup {
         thread: current::policy_values,
         limits,
         start_times: EarliestDelivery::of,
@@ -137,7 +137,7 @@ impl ObjectRef {
     /// The policies in force for this thread's calls.
     pub(crate) fn policy_values(&self) -> PolicyValues {
         let own = self.own_policy_values();
-        let lookup = self.orb().parts().policy_lookup.get().filter(|_| thread_flags::any_set());
+        let lookup = self.orb().parts().policy_lookup().filter(|_| thread_flags::any_set());
         let own = lookup.map_or(own, |lookup| own.or((lookup.thread)(self.orb())));
         own.or(self.orb().policy_values().get())
     }
@@ -167,7 +167,7 @@ impl ObjectRef {
         let policy_values = self.policy_values();
         let round_trip = policy_values.round_trip();
         let (orb, overrides) = (self.orb(), self.overrides());
-        let (own, start_times) = match orb.parts().policy_lookup.get() {
+        let (own, start_times) = match orb.parts().policy_lookup() {
             Some(lookup) if policy_values.is_limited() => {
                 ((lookup.limits)(orb, overrides, round_trip), (lookup.start_times)(orb, overrides))
             }
