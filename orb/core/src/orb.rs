@@ -118,7 +118,6 @@ pub(crate) struct OrbCore {
     /// The process that its threads and connections belong to.
     process: ProcessMark,
     settings: Settings,
-    parts: Parts,
     statistics: Statistics,
     diagnostics: Diagnostics,
     peers: PeerTable,
@@ -153,7 +152,6 @@ impl Orb {
         client: ClientSettings,
         protocols: ClientProtocols,
         server: ServerOptions,
-        parts: Parts,
     ) -> Self {
         let statistics = Statistics::default();
         let bidirectional = Bidirectional::new(settings.is_bidirectional);
@@ -163,7 +161,6 @@ impl Orb {
             process: ProcessMark::here(),
             diagnostics: Diagnostics::new(&settings.diagnostics),
             settings,
-            parts,
             peers: PeerTable::new(client, protocols, statistics.clone()),
             statistics,
             client_reactor: ReactorSlot::default(),
@@ -191,7 +188,7 @@ impl Orb {
     /// The optional parts of this ORB, for the modules that call them.
     #[inline]
     pub(crate) fn parts(&self) -> &Parts {
-        &self.0.parts
+        &self.0.settings.parts
     }
 
     /// The counts of events, and the present levels.

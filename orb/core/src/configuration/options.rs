@@ -31,7 +31,7 @@ use crate::{
         transport::ClientProtocols,
     },
     diagnostics::DiagnosticsSettings,
-    interception::{Initialize, Initializers, RegisteredInterceptors},
+    interception::{Initializers, RegisteredInterceptors, initialize},
     orb::{
         initial_references::InitialReferences,
         parts::{self, Parts},
@@ -70,9 +70,6 @@ pub struct OrbBuilder {
     pub(crate) server: ServerOptions,
     pub(crate) interceptors: RegisteredInterceptors,
     initializers: Initializers,
-    /// Set with the first interceptor or initialiser. A program without any does not contain it.
-    initialize: Option<Initialize>,
-    parts: Parts,
 }
 
 impl Default for OrbBuilder {
@@ -118,6 +115,7 @@ impl OrbBuilder {
                 diagnostics: DiagnosticsSettings::default(),
                 wait: WaitStrategy::default(),
                 initial: InitialReferences::default(),
+                parts: Parts::default(),
                 collocation: Collocation::default(),
                 is_bidirectional: false,
                 inherits_deadlines: true,
@@ -140,8 +138,6 @@ impl OrbBuilder {
             server: ServerOptions::default(),
             interceptors: RegisteredInterceptors::default(),
             initializers: Initializers::default(),
-            initialize: None,
-            parts: Parts::default(),
         }
     }
 
@@ -160,7 +156,7 @@ impl OrbBuilder {
     /// Adds the forms `corbaloc:` and `corbaname:` of references.
     #[must_use]
     pub fn urls(mut self) -> Self {
-        self.parts.set_urls(URL_FUNCTIONS);
+        self.settings.parts.set_urls(URL_FUNCTIONS);
         self
     }
 
@@ -297,12 +293,12 @@ impl OrbBuilder {
     /// INITIALIZE if the ORB cannot listen on the [metrics endpoint](Self::metrics_endpoint) or cannot start
     /// its thread; the exception that an [initialiser](Self::initializer) raises.
     pub fn build(self) -> Result<Orb, SystemException> {
-        let orb = Orb::new(self.settings, self.client, self.protocols, self.server, self.parts);
+        let Self { settings, client, protocols, server, interceptors, initializers, .. } = self;
+        let orb = Orb::new(settings, client, protocols, server);
         orb.check_initial_references()?;
-        if parts::are_in_use()
-            && let Some(initialize) = self.initialize
-        {
-            initialize(&orb, self.interceptors, &self.initializers.0)?;
+        // A program that plugs in no part does not contain the initialisation of interceptors.
+        if parts::are_in_use() {
+            initialize(&orb, &interceptors, &initializers.0)?;
         }
         Ok(orb)
     }

@@ -185,19 +185,17 @@ impl fmt::Debug for Initializers {
     }
 }
 
-/// Completes the interceptors of a new ORB: [`initialize`].
-pub(crate) type Initialize =
-    fn(&Orb, RegisteredInterceptors, &[Arc<dyn OrbInitializer>]) -> Result<(), SystemException>;
-
 /// Calls the initialisers, and completes the ORB's interceptors.
 ///
 /// # Errors
 /// The first exception that one of them raises; the others are not called then (16.7.1).
+#[inline(never)]
 pub(crate) fn initialize(
     orb: &Orb,
-    mut registered: RegisteredInterceptors,
+    registered: &RegisteredInterceptors,
     initializers: &[Arc<dyn OrbInitializer>],
 ) -> Result<(), SystemException> {
+    let mut registered = registered.clone();
     for is_post in [false, true] {
         for initializer in initializers {
             let info = &mut OrbInitInfo { registered: &mut registered, orb, is_post };

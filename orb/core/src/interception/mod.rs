@@ -48,7 +48,7 @@ pub use exception::RaisedException;
 pub use flow::ReplyStatus;
 pub(crate) use flow::RequestOutcome;
 pub(crate) use flow::{catch_panic, sync_scope};
-pub(crate) use initializer::{BindingInitializer, Initialize, Initializers, initialize};
+pub(crate) use initializer::{BindingInitializer, Initializers, initialize};
 pub use initializer::{OrbInitInfo, OrbInitializer};
 pub use ior::{IorInfo, IorInterceptor, ObjectReferenceFactory, ObjectReferenceTemplate};
 pub use registry::DuplicateName;

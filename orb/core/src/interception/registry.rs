@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     ObjectRef, Orb,
-    orb::interception_state::{InterceptionPoints, InterceptionState, SlotId},
+    orb::{
+        interception_state::{InterceptionPoints, InterceptionState, SlotId},
+        parts,
+    },
     reference::object::InvokeFn,
 };
 
@@ -111,7 +114,12 @@ fn registered(state: &InterceptionState) -> Option<&RegisteredInterceptors> {
 /// The function for calls with client interceptors or binding policies; `None` without both.
 #[inline]
 pub(crate) fn invoke_fn(orb: &Orb) -> Option<InvokeFn> {
-    if orb.interception().has_client_points() { registered(orb.interception())?.invoke_fn } else { None }
+    // The first condition alone keeps the rest out of a program without interceptors.
+    if parts::are_in_use() && orb.interception().has_client_points() {
+        registered(orb.interception())?.invoke_fn
+    } else {
+        None
+    }
 }
 
 /// The interceptors of an ORB's requests.

@@ -3,14 +3,7 @@
 //! Each part is a function of a module above this one. A program that plugs in none does not contain it. ORBs of one
 //! process share no part.
 
-use std::{
-    cell::Cell,
-    sync::{
-        OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{cell::Cell, sync::OnceLock, time::Duration};
 
 use spandrel_cdr::{Encoder, Ior};
 use spandrel_giop::SystemException;
@@ -25,17 +18,17 @@ use crate::{
 
 /// Whether an ORB of this process has a part. It selects nothing, as each ORB has its own: a program that plugs in none
 /// does not contain the code around them.
-static ARE_IN_USE: AtomicBool = AtomicBool::new(false);
+static ARE_IN_USE: OnceLock<()> = OnceLock::new();
 
 /// Records that an ORB is about to get a part.
 pub(crate) fn record_use() {
-    ARE_IN_USE.store(true, Ordering::Relaxed);
+    ARE_IN_USE.get_or_init(|| ());
 }
 
 /// Whether an ORB of this process has a part.
 #[inline]
 pub(crate) fn are_in_use() -> bool {
-    ARE_IN_USE.load(Ordering::Relaxed)
+    ARE_IN_USE.get().is_some()
 }
 
 /// The parts that an ORB has. An absent one costs a call one branch.

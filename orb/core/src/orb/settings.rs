@@ -5,7 +5,9 @@ use std::time::Duration;
 use spandrel_giop::OwnCodeSets;
 
 use crate::{
-    client::destination::WireSettings, diagnostics::DiagnosticsSettings, orb::initial_references::InitialReferences,
+    client::destination::WireSettings,
+    diagnostics::DiagnosticsSettings,
+    orb::{initial_references::InitialReferences, parts::Parts},
 };
 
 /// The settings that both sides of an ORB use.
@@ -23,6 +25,7 @@ pub struct Settings {
     pub(crate) diagnostics: DiagnosticsSettings,
     pub wait: WaitStrategy,
     pub(crate) initial: InitialReferences,
+    pub(crate) parts: Parts,
     /// How calls reach objects of the same ORB.
     pub collocation: Collocation,
     /// Whether connections carry the requests of both sides.

@@ -25,6 +25,7 @@ use crate::{
     },
     diagnostics::{CallObserver, ObservedCall},
     interception,
+    orb::parts::ObserveCall,
     policy::thread_flags,
     servant_side::upcall_scope,
 };
@@ -41,8 +42,7 @@ impl ObjectRef {
             && self.orb().diagnostics().is_observed()
             && let Some(observe_call) = self.orb().parts().observe_call()
         {
-            let interface = self.interface_label();
-            return observe_call(self.orb(), interface, call_kind, &mut |call_kind| self.invoke_blocking(call_kind));
+            return self.invoke_observed(observe_call, call_kind);
         }
         self.orb().check_running()?;
         if let CallKind::Request { .. } = call_kind
@@ -51,6 +51,18 @@ impl ObjectRef {
             return invoke_intercepted(self, call_kind);
         }
         self.drive(call_kind, Unintercepted)
+    }
+
+    /// As `invoke_blocking`, observed by diagnostics.
+    #[cold]
+    #[inline(never)]
+    fn invoke_observed(
+        &self,
+        observe_call: ObserveCall,
+        call_kind: &CallKind<'_, '_>,
+    ) -> Result<Option<Reply>, SystemException> {
+        let invoke = &mut |call_kind: &CallKind<'_, '_>| self.invoke_blocking(call_kind);
+        observe_call(self.orb(), self.interface_label(), call_kind, invoke)
     }
 
     /// As `invoke_blocking`, with client interceptors.

@@ -33,7 +33,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
         self.settings.wait = strategy;
-        self.parts.add_helped_attempts(HELPED_ATTEMPTS);
+        self.settings.parts.add_helped_attempts(HELPED_ATTEMPTS);
         self
     }
 
@@ -45,7 +45,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn cancel_nested(mut self, is_on: bool) -> Self {
         self.settings.cancels_nested = is_on;
-        self.parts.add_helped_attempts(HELPED_ATTEMPTS);
+        self.settings.parts.add_helped_attempts(HELPED_ATTEMPTS);
         self
     }
 

@@ -12,7 +12,7 @@ impl OrbBuilder {
     /// Adds diagnostics of calls: spans for `tracing`, and the enabled metrics and trace contexts.
     #[must_use]
     pub fn diagnostics(mut self) -> Self {
-        self.parts.set_observe_call(observe_call);
+        self.settings.parts.set_observe_call(observe_call);
         self
     }
 

@@ -7,7 +7,7 @@ use crate::{
     BindingPolicies, OrbBuilder,
     interception::{
         BindingInitializer, ClientRequestInterceptor, DuplicateName, Initializers, OrbInitializer,
-        RegisteredInterceptors, SlotId, initialize,
+        RegisteredInterceptors, SlotId,
     },
     orb::parts,
 };
@@ -16,14 +16,12 @@ impl OrbBuilder {
     /// The interceptors, one of which is added.
     fn interceptors_mut(&mut self) -> &mut RegisteredInterceptors {
         parts::record_use();
-        self.initialize = Some(initialize);
         &mut self.interceptors
     }
 
     /// The initialisers, one of which is added.
     pub(super) fn initializers_mut(&mut self) -> &mut Initializers {
         parts::record_use();
-        self.initialize = Some(initialize);
         &mut self.initializers
     }
 

@@ -36,9 +36,9 @@ fn main() {
 }
 "#;
 
-/// The value of [`Minimum::added`] on x86-64 Linux when it was last recorded (2026-11-29). A test fails on
+/// The value of [`Minimum::added`] on x86-64 Linux when it was last recorded (2026-11-30). A test fails on
 /// more than [`MAX_GROWTH`] above it, and on a page with another value.
-pub const RECORDED: u64 = 163_520;
+pub const RECORDED: u64 = 165_408;
 
 /// Tolerated growth in percent.
 pub const MAX_GROWTH: f64 = 1.0;
