@@ -58,6 +58,7 @@ use crate::{
 };
 pub(super) use close_state::ClosePhase;
 use close_state::CloseState;
+use dispatch_queue::ConnectionService;
 pub(super) use dispatch_queue::ServiceStrategy;
 use late_octets::LateOctets;
 use link::Link;
@@ -67,7 +68,6 @@ use pipeline::Pipeline;
 use reader_role::{NextRead, ReaderRole};
 use registration::RegistrationSlot;
 pub(super) use reply_queue::no_room_for_reply;
-use service::ConnectionService;
 use visit_rate::VisitRate;
 
 /// How many announcements of listen points are processed on one connection.

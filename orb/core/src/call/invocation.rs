@@ -63,7 +63,7 @@ pub(crate) use exception_details::unreadable;
 pub use local::encode_collocated;
 pub(crate) use local::send_datagram;
 #[cfg(feature = "asynchronous")]
-pub(crate) use {blocking::unexpected_reply_kind, helped_attempt::HELPED_ATTEMPTS, points::ClientPoints};
+pub(crate) use {blocking::unexpected_reply_kind, points::ClientPoints};
 
 use crate::{
     ObjectRef,

@@ -11,8 +11,6 @@ use spandrel_sync::{
 use spandrel_transport::{Address, MessageReader, is_bidirectional_only};
 
 use super::RequestLoss;
-#[cfg(feature = "asynchronous")]
-use super::WriteLimits;
 use super::{
     CallFailure, ClientConnection, ClientSettings, ConnectionCache, has_async_calls,
     unreachable_cache::UnreachableCache,
@@ -24,7 +22,7 @@ use crate::{client::transport::ClientProtocol, diagnostics::statistics::Statisti
 pub struct Peer {
     address: Arc<Address>,
     protocol: Arc<ClientProtocol>,
-    settings: Arc<ClientSettings>,
+    pub(crate) settings: Arc<ClientSettings>,
     statistics: Statistics,
     pool: Mutex<Pool>,
     /// Notified when a connection was opened or could not be, and when one that is not shared is given back.
@@ -205,12 +203,6 @@ impl Peer {
         if has_async_calls() {
             parked.into_iter().for_each(|call| call.connection_opened(outcome.clone()));
         }
-    }
-
-    /// The limits of one connection's pending requests and unwritten octets.
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn write_limits(&self) -> WriteLimits {
-        self.settings.write_limits
     }
 
     /// Removes the unused connections, after one was found closed. Those that are read at all times stay:

@@ -194,8 +194,8 @@ impl<E: Executor> PolledTask<E> {
             if self.enqueue() {
                 return;
             }
-            let Some(taken) = self.take() else { return };
-            task = taken;
+            let Some(resumed) = self.take() else { return };
+            task = resumed;
         }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Parts {
     urls: Option<UrlFunctions>,
     observe_call: Option<ObserveCall>,
     policy_lookup: OnceLock<PolicyLookup>,
-    helped_attempts: OnceLock<HelpedAttempts>,
+    pub(crate) helped_attempts: OnceLock<HelpedAttempts>,
 }
 
 /// The functions for references in the form of URLs.
@@ -94,7 +94,7 @@ pub(crate) type Transmit = fn(
 
 thread_local! {
     /// Set in threads of pools that serve further requests while they wait: those belong to no ORB in particular.
-    static THREAD_HELP: Cell<Option<HelpedAttempts>> = const { Cell::new(None) };
+    pub(crate) static THREAD_HELP: Cell<Option<HelpedAttempts>> = const { Cell::new(None) };
 }
 
 impl Parts {
@@ -135,26 +135,10 @@ impl Parts {
         if are_in_use() { self.helped_attempts.get() } else { None }
     }
 
-    #[cfg(feature = "asynchronous")]
-    pub(crate) fn add_helped_attempts(&self, help: HelpedAttempts) {
-        record_use();
-        self.helped_attempts.get_or_init(|| help);
-    }
-
     /// Plugs in helped attempts if a call of the present thread may need them.
     pub(crate) fn add_thread_help(&self) {
         if let Some(help) = THREAD_HELP.with(Cell::get) {
             self.helped_attempts.get_or_init(|| help);
         }
     }
-}
-
-/// Sets the functions for calls of this thread that need the help of others.
-#[cfg(feature = "asynchronous")]
-pub(crate) fn set_thread_help(help: Option<HelpedAttempts>) {
-    if help.is_some() {
-        record_use();
-        crate::policy::thread_flags::record_use();
-    }
-    THREAD_HELP.with(|of_thread| of_thread.set(help));
 }

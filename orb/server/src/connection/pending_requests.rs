@@ -134,8 +134,8 @@ impl PendingRequests {
             statistics.refused_memory();
             return Err(no_memory(&no_room));
         }
-        let known = requests.cancellable(request_key.upcall).map(Arc::clone);
-        let cancellation = known.unwrap_or_else(create);
+        let registered = requests.cancellable(request_key.upcall).map(Arc::clone);
+        let cancellation = registered.unwrap_or_else(create);
         let is_cancelled = requests.was_cancelled(request_key);
         // From now on the request is a deferred one, also when its upcall ends.
         let (key, was_watched) = requests.defer(request_key, octets, Arc::clone(&cancellation));

@@ -11,55 +11,9 @@
 
 use spandrel_connection::ReaderWord;
 use spandrel_orb::internal::RESERVED_THREADS;
-use spandrel_sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use spandrel_sync::{Arc, atomic::Ordering};
 
-use super::{
-    ServerConnection,
-    dispatch_queue::{DispatchQueue, ServiceStrategy},
-    pooled,
-    registration::ReactorRegistration,
-};
-
-/// The threads that serve a connection now.
-#[derive(Debug)]
-pub(super) enum ConnectionService {
-    /// The thread that reads a request runs it.
-    ByReader {
-        /// Whether a thread serves this connection alone and waits in its writes. It changes between two requests.
-        has_own_thread: AtomicBool,
-    },
-    /// A thread of the reactor reads, and workers run the requests of this queue.
-    ByWorkers(DispatchQueue),
-}
-
-impl ConnectionService {
-    /// The service with which a connection begins.
-    pub(super) fn new(strategy: ServiceStrategy) -> Self {
-        match strategy {
-            ServiceStrategy::OwnThread => Self::ByReader { has_own_thread: AtomicBool::new(true) },
-            ServiceStrategy::Reactor => Self::ByReader { has_own_thread: AtomicBool::new(false) },
-            ServiceStrategy::Queue(queue) => Self::ByWorkers(DispatchQueue::new(queue)),
-        }
-    }
-
-    /// Whether a thread serves this connection alone and waits in its writes.
-    #[inline]
-    pub(super) fn has_own_thread(&self) -> bool {
-        matches!(self, Self::ByReader { has_own_thread } if has_own_thread.load(Ordering::SeqCst))
-    }
-
-    /// The requests that wait for a worker, if other threads run requests than the one that reads them.
-    #[inline]
-    pub(super) fn queue(&self) -> Option<&DispatchQueue> {
-        match self {
-            Self::ByReader { .. } => None,
-            Self::ByWorkers(queue) => Some(queue),
-        }
-    }
-}
+use super::{ServerConnection, dispatch_queue::ConnectionService, pooled, registration::ReactorRegistration};
 
 impl ServerConnection {
     /// Leaves the reading to the reactor's threads, for a thread that serves only this connection. Returns false if that

@@ -13,18 +13,36 @@ use crate::{
     client::{
         CallFailure, ClientConnection, Lease, OneWayBuffer, Peer, Reply, call_kind::CallKind, destination::Destination,
     },
-    orb::parts::HelpedAttempts,
+    orb::parts::{HelpedAttempts, Parts, THREAD_HELP, record_use},
+    policy::thread_flags,
 };
 
 /// Called by each call whose reference buffers one-ways: from then on, calls of its ORB check whether they need help.
 pub(super) const ENABLE_BUFFERING: Option<fn(&Orb)> = Some(enable);
 
 /// The functions of attempts that may need help.
-pub(crate) const HELPED_ATTEMPTS: HelpedAttempts = HelpedAttempts { lease, transmit };
+const HELPED_ATTEMPTS: HelpedAttempts = HelpedAttempts { lease, transmit };
 
 /// Makes the calls of an ORB check from now on whether they need help.
 fn enable(orb: &Orb) {
-    orb.parts().add_helped_attempts(HELPED_ATTEMPTS);
+    orb.parts().add_helped_attempts();
+}
+
+impl Parts {
+    /// Makes the calls of the ORB check from now on whether they need help.
+    pub(crate) fn add_helped_attempts(&self) {
+        record_use();
+        self.helped_attempts.get_or_init(|| HELPED_ATTEMPTS);
+    }
+}
+
+/// Makes the calls of this thread check whether they need help, or not any more.
+pub(super) fn set_thread_help(is_needed: bool) {
+    if is_needed {
+        record_use();
+        thread_flags::record_use();
+    }
+    THREAD_HELP.with(|of_thread| of_thread.set(is_needed.then_some(HELPED_ATTEMPTS)));
 }
 
 /// Leases a connection: for buffered one-ways always the same.
@@ -49,7 +67,7 @@ fn transmit(
     request_id: u32,
     deadline: Option<&Deadline>,
 ) -> Result<Option<Reply>, CallFailure> {
-    let (peer, limits) = (&*destination.peer, destination.peer.write_limits());
+    let (peer, limits) = (&*destination.peer, destination.peer.settings.write_limits);
     if let CallKind::Request { buffering: Some(buffering), .. } = call_kind {
         let maintenance_thread = peer.maintenance_thread();
         return OneWayBuffer::send(connection, out, buffering, limits.octets, maintenance_thread, deadline)
@@ -64,7 +82,7 @@ fn transmit(
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
-    use crate::{OrbBuilder, WaitStrategy, orb::parts::set_thread_help};
+    use crate::{OrbBuilder, WaitStrategy};
 
     fn is_helped(orb: &Orb) -> bool {
         orb.parts().helped_attempts().is_some()
@@ -82,9 +100,9 @@ mod tests {
         let [called, other] = [(); 2].map(|()| OrbBuilder::bare().build().unwrap());
         called.parts().add_thread_help();
         assert!(!is_helped(&called));
-        set_thread_help(Some(HELPED_ATTEMPTS));
+        set_thread_help(true);
         called.parts().add_thread_help();
-        set_thread_help(None);
+        set_thread_help(false);
         other.parts().add_thread_help();
         assert!(is_helped(&called) && !is_helped(&other));
     }

@@ -17,9 +17,8 @@ use std::{
 use spandrel_giop::{CompletionStatus, SystemException, ids};
 use spandrel_sync::{Arc, thread_local, time::Instant};
 
-use super::helped_attempt::HELPED_ATTEMPTS;
+use super::helped_attempt::set_thread_help;
 use crate::{
-    orb::parts,
     policy::request_deadlines::replace_inherited,
     servant_side::upcall_scope::{MAX_NESTING, upcalls},
 };
@@ -37,7 +36,7 @@ pub struct PoolMembership(());
 
 /// Lets this thread run requests of the pool while it waits for replies, until the result is dropped.
 pub fn join(pool: Arc<dyn NestedWork>) -> PoolMembership {
-    parts::set_thread_help(Some(HELPED_ATTEMPTS));
+    set_thread_help(true);
     POOL.with(|joined| joined.replace(Some(pool)));
     NESTS.with(|nests| nests.set(true));
     PoolMembership(())
@@ -46,7 +45,7 @@ pub fn join(pool: Arc<dyn NestedWork>) -> PoolMembership {
 impl Drop for PoolMembership {
     fn drop(&mut self) {
         NESTS.with(|nests| nests.set(false));
-        parts::set_thread_help(None);
+        set_thread_help(false);
         // Dropped outside of the cell.
         let left = POOL.with(RefCell::take);
         drop(left);
@@ -77,7 +76,7 @@ pub fn nests() -> bool {
 /// Makes this thread appear as one of a pool.
 #[cfg(shuttle)]
 pub fn appear_as_pool_thread() {
-    parts::set_thread_help(Some(HELPED_ATTEMPTS));
+    set_thread_help(true);
     NESTS.with(|nests| nests.set(true));
 }
 

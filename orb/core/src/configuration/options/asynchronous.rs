@@ -6,7 +6,6 @@ use spandrel_sync::Arc;
 
 use crate::{
     OrbBuilder, WaitStrategy,
-    call::invocation::HELPED_ATTEMPTS,
     configuration::metrics_endpoint::EndpointInitializer,
     diagnostics::{MAX_SERIES, Metrics},
 };
@@ -33,7 +32,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
         self.settings.wait = strategy;
-        self.settings.parts.add_helped_attempts(HELPED_ATTEMPTS);
+        self.settings.parts.add_helped_attempts();
         self
     }
 
@@ -45,7 +44,7 @@ impl OrbBuilder {
     #[must_use]
     pub fn cancel_nested(mut self, is_on: bool) -> Self {
         self.settings.cancels_nested = is_on;
-        self.settings.parts.add_helped_attempts(HELPED_ATTEMPTS);
+        self.settings.parts.add_helped_attempts();
         self
     }
 

@@ -98,7 +98,7 @@ impl Call {
         let (connection, request_id) = (Arc::clone(&lease), lease.request_id());
         let forward = progress.forward.clone();
         let destination = self.destination(forward.as_deref(), progress.selected);
-        let bounds = destination.peer.write_limits();
+        let bounds = destination.peer.settings.write_limits;
         let mut contexts = progress.points.as_ref().map_or(&[][..], |points| points.contexts()).to_vec();
         contexts.extend_from_slice(self.observed.as_ref().map_or(&[], ObservedCall::contexts));
         // Before the reply can arrive.
@@ -133,7 +133,7 @@ impl Call {
         let mut out = Encoder::reusing(scratch::take(), destination.template.wire());
         let written = destination.locate(&mut out, request_id).map_err(|error| CallFailure::new(error.into()));
         let receiver = Arc::clone(self) as Arc<dyn ReplyReceiver>;
-        let bounds = destination.peer.write_limits();
+        let bounds = destination.peer.settings.write_limits;
         let written =
             written.and_then(|()| connection.send_async(request_id, &out, UnsentKind::TwoWay, receiver, bounds));
         scratch::give(out);
