@@ -21,6 +21,7 @@ use crate::{receiver, sender};
 /// One party's end of a flow. Dropping it ends the flow.
 pub(crate) struct FlowEnd {
     pub(crate) shared: Arc<FlowShared>,
+    pacer: Arc<Pacer>,
 }
 
 impl FlowEnd {
@@ -31,7 +32,11 @@ impl FlowEnd {
         active: &Arc<AtomicUsize>,
         pacer: &Arc<Pacer>,
     ) -> Self {
-        Self { shared: Arc::new(FlowShared::new(definition, limits, tls, active, pacer)) }
+        let paced_flows = Arc::<Pacer>::clone(pacer);
+        Self {
+            shared: Arc::new(FlowShared::new(definition, limits, tls, active, paced_flows)),
+            pacer: Arc::clone(pacer),
+        }
     }
 
     pub(crate) fn definition(&self) -> &FlowDefinition {
@@ -92,7 +97,7 @@ impl FlowEnd {
         self.shared.state.lock().socket = socket;
         let guard = FlowGuard::new(&self.shared);
         if sender.is_paced(&self.shared) {
-            return self.shared.pacer.add(PacedFlow::new(guard, sender, source));
+            return self.pacer.add(PacedFlow::new(guard, sender, source));
         }
         spawn(move || sender.run(guard.shared(), source))
     }
@@ -166,7 +171,7 @@ impl FlowEnd {
     /// Begins anew after an end, as `disconnect` and a further connection do.
     pub(crate) fn renewed(&self) -> Self {
         let shared = &self.shared;
-        Self::new(self.definition().clone(), shared.limits, shared.tls.clone(), &shared.active, &shared.pacer)
+        Self::new(self.definition().clone(), shared.limits, shared.tls.clone(), &shared.active, &self.pacer)
     }
 
     pub(crate) fn is_connected(&self) -> bool {

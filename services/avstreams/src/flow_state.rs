@@ -10,7 +10,6 @@ use spandrel::ssliop::Ssliop;
 
 use crate::limits::AvLimits;
 use crate::media::FlowDefinition;
-use crate::pacer::Pacer;
 use crate::sfp::FrameFields;
 use crate::statistics::Counters;
 
@@ -35,9 +34,15 @@ pub(crate) struct FlowShared {
     /// The flows with a connection, of the service.
     pub(crate) active: Arc<AtomicUsize>,
     /// The flows of the service that share a thread.
-    pub(crate) pacer: Arc<Pacer>,
+    pub(crate) paced_flows: Arc<dyn PacedFlows>,
     /// The number of this flow among them; zero for a flow that is none of them.
     pub(crate) paced: AtomicU64,
+}
+
+/// The flows that share a thread.
+pub(crate) trait PacedFlows: Send + Sync {
+    /// Lets the flow with this number look at its state at once.
+    fn wake(&self, number: u64);
 }
 
 /// The part that changes.
@@ -101,7 +106,7 @@ impl FlowShared {
         limits: AvLimits,
         tls: Option<Ssliop>,
         active: &Arc<AtomicUsize>,
-        pacer: &Arc<Pacer>,
+        paced_flows: Arc<dyn PacedFlows>,
     ) -> Self {
         let (frame_rate, dscp) = (AtomicU32::new(definition.frame_rate), AtomicU8::new(definition.dscp));
         Self {
@@ -114,7 +119,7 @@ impl FlowShared {
             frame_rate,
             dscp,
             active: Arc::clone(active),
-            pacer: Arc::clone(pacer),
+            paced_flows,
             paced: AtomicU64::default(),
         }
     }
@@ -146,7 +151,7 @@ impl FlowShared {
         self.changed.notify_all();
         let number = self.paced.load(Ordering::Relaxed);
         if number > 0 {
-            self.pacer.wake(number);
+            self.paced_flows.wake(number);
         }
     }
 

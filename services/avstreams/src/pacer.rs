@@ -12,7 +12,7 @@ use spandrel::net::reactor::timer::{Clock as _, MonotonicClock, Time, TimerHeap,
 use spandrel::net::sync::atomic::Ordering;
 use spandrel::net::sync::{Arc, Condition, Mutex};
 
-use crate::flow_state::{FlowGuard, spawn};
+use crate::flow_state::{FlowGuard, PacedFlows, spawn};
 use crate::media::MediaSource;
 use crate::sender::{Sender, Step};
 
@@ -150,20 +150,6 @@ impl Pacer {
         rejected.map_or(Ok(()), |(error, _)| Err(error))
     }
 
-    /// Lets a flow look at its state at once.
-    pub(crate) fn wake(&self, number: u64) {
-        let mut state = self.state.lock();
-        match state.flows.get_mut(&number) {
-            Some(Slot::Waiting { timer, .. }) => {
-                let timer = *timer;
-                state.queue.reschedule(timer, self.clock.now(), None);
-                self.changed.notify_one();
-            }
-            Some(Slot::Running { is_woken }) => *is_woken = true,
-            None => {}
-        }
-    }
-
     fn require_threads(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
         if !state.is_running {
             state.generation += 1;
@@ -272,5 +258,20 @@ impl Pacer {
         drop(state);
         self.spawn_reserve(generation);
         self.send_all(generation);
+    }
+}
+
+impl PacedFlows for Pacer {
+    fn wake(&self, number: u64) {
+        let mut state = self.state.lock();
+        match state.flows.get_mut(&number) {
+            Some(Slot::Waiting { timer, .. }) => {
+                let timer = *timer;
+                state.queue.reschedule(timer, self.clock.now(), None);
+                self.changed.notify_one();
+            }
+            Some(Slot::Running { is_woken }) => *is_woken = true,
+            None => {}
+        }
     }
 }

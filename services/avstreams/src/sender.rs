@@ -25,7 +25,7 @@ const SOURCE_ENDED: &str = "the source has ended";
 /// The datagrams in a row that a receiver's machine refuses before it counts as gone.
 const MAX_REFUSED: u32 = 32;
 
-/// A connected sender.
+/// The sender of a flow whose connection or address is open.
 #[derive(Debug)]
 pub(crate) struct Sender {
     channel: Channel,
