@@ -21,8 +21,10 @@ use crate::changed_member::Member;
 use crate::channel_counts::{ChannelCounts, ChannelNumbers};
 use crate::channel_edits::{ChannelEdits, forget_proxy, peer_reference};
 use crate::constraints::FilteredEvent;
+use crate::content::Content;
 use crate::distribution::Distribution;
 use crate::durable::{DurableStore, StoredEvent};
+use crate::edit::Edit;
 use crate::encoded_content::EncodedContent;
 use crate::event_interface::EventInterface;
 use crate::event_types::TypeSet;
@@ -31,13 +33,12 @@ use crate::kind::{EventForm, ProxyKind, Side};
 use crate::live::LiveEvent;
 use crate::member::MemberState;
 use crate::members::{DEFAULT_ADMIN, Members, next_id};
-use crate::notification::{Content, EventTimes};
+use crate::notification::EventTimes;
 use crate::proxy::Proxy;
 use crate::qos::{Qos, Reliability};
 use crate::received::ReceivedEvent;
 use crate::records::ChannelRecord;
 use crate::shared::Shared;
-use crate::store::Edit;
 
 /// The ids of proxies that the store takes as used with one write.
 const RESERVED_PROXIES: i32 = 1_000;
@@ -126,33 +127,33 @@ impl Channel {
         self.count_refusal(self.publish(accepted).and(outcome))
     }
 
-    /// As [`receive`](Self::receive), without a wait for the store: `done` is called with the outcome, by this thread or by that
+    /// As [`receive`](Self::receive), without a wait for the store: `report` is called with the outcome, by this thread or by that
     /// of the store.
     pub(crate) fn receive_then(
         self: &Arc<Self>,
         proxy: &Proxy,
         events: Vec<Content>,
-        done: impl FnOnce(Result<(), SystemException>) + Send + 'static,
+        report: impl FnOnce(Result<(), SystemException>) + Send + 'static,
     ) {
         let (accepted, outcome) = self.accept_all(proxy, events);
         if accepted.iter().any(|event| event.starts.is_some()) {
-            return done(self.count_refusal(self.publish(accepted).and(outcome)));
+            return report(self.count_refusal(self.publish(accepted).and(outcome)));
         }
-        let mut distribution = match Distribution::new(self, &accepted) {
+        let mut distribution = match self.distribution(&accepted) {
             Ok(distribution) => distribution,
-            Err(error) => return done(self.count_refusal(Err(error))),
+            Err(error) => return report(self.count_refusal(Err(error))),
         };
         let edits = std::mem::take(&mut distribution.edits);
         let Some(store) = self.shared.store.as_ref().filter(|_| !edits.is_empty()) else {
             distribution.enqueue(&self.shared);
-            return done(self.count_refusal(outcome));
+            return report(self.count_refusal(outcome));
         };
         let channel = Arc::clone(self);
         store.write_then(edits, move |written| {
             if written.is_ok() {
                 distribution.enqueue(&channel.shared);
             }
-            done(channel.count_refusal(written.and(outcome)));
+            report(channel.count_refusal(written.and(outcome)));
         });
     }
 
@@ -309,13 +310,18 @@ impl Channel {
     /// Puts events into the queues of the consumers that they concern, after those of the store are written. No consumer is
     /// waited for.
     pub(crate) fn distribute(&self, events: &[ReceivedEvent]) -> Result<(), SystemException> {
-        let mut distribution = Distribution::new(self, events)?;
+        let mut distribution = self.distribution(events)?;
         let edits = std::mem::take(&mut distribution.edits);
         if let Some(store) = self.shared.store.as_ref().filter(|_| !edits.is_empty()) {
             store.write(edits)?;
         }
         distribution.enqueue(&self.shared);
         Ok(())
+    }
+
+    fn distribution(&self, events: &[ReceivedEvent]) -> Result<Distribution, SystemException> {
+        let qos = *self.qos.read();
+        Distribution::new(&self.shared, (self.id, &qos), self.connected_consumers(), events)
     }
 
     pub(crate) fn connected_consumers(&self) -> Vec<Arc<Proxy>> {

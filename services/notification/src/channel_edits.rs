@@ -11,13 +11,13 @@ use spandrel_delivery::Connection;
 
 use crate::admin::Admin;
 use crate::durable::DurableStore;
+use crate::edit::Edit;
 use crate::encoding::encoded;
 use crate::filters::{AnyFilter, write_with_filters};
 use crate::mapping_filter::MappingFilter;
 use crate::member::MemberState;
 use crate::proxy::Proxy;
 use crate::records::{AdminFields, ChannelRecord, MemberFields, ProxyFields, kind_fields};
-use crate::store::Edit;
 
 /// Edits of one channel.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use spandrel::services::cos_notification::{Property, StructuredEvent};
 use spandrel::types::{Any, TcKind, TypeCode};
 use spandrel_constraint::{ComponentPart, Properties, UnionLabel, Value, component_parts};
 
-use crate::notification::Content;
+use crate::content::Content;
 
 /// The value to which component names refer.
 #[derive(Clone, Copy, Debug)]

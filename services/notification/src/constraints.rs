@@ -12,10 +12,10 @@ use spandrel_daemon::require_at_most;
 use spandrel_delivery::MemoryCharge;
 
 use crate::components::{Components, Filterable};
+use crate::content::Content;
 use crate::encoding::encoded_octets;
 use crate::event_types::{TYPED, is_match};
 use crate::filter_bounds::FilterBounds;
-use crate::notification::Content;
 
 /// The grammar of constraints: that of the standard.
 pub(crate) const GRAMMAR: &str = "EXTENDED_TCL";

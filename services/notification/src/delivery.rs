@@ -19,9 +19,10 @@ use spandrel_delivery::{
 };
 
 use crate::channel::{Channel, DisconnectCause};
+use crate::content::Content;
 use crate::event_interface::{EventInterface, arguments};
 use crate::kind::{EventForm, Side};
-use crate::notification::{Content, Notification};
+use crate::notification::Notification;
 use crate::proxy::Proxy;
 use crate::shared::PullReply;
 

@@ -6,13 +6,13 @@ use spandrel::SystemException;
 use spandrel::net::sync::Arc;
 use spandrel_delivery::{Event, Lifetime};
 
-use crate::channel::Channel;
 use crate::durable::Target;
+use crate::edit::Edit;
 use crate::notification::Notification;
 use crate::proxy::Proxy;
+use crate::qos::Qos;
 use crate::received::{Clock, ReceivedEvent};
 use crate::shared::Shared;
-use crate::store::Edit;
 
 /// Events for the queue of a consumer, with their lives for it.
 type QueuedEvents = Vec<(Arc<Event<Notification>>, Lifetime)>;
@@ -24,25 +24,29 @@ pub(crate) struct Distribution {
 }
 
 impl Distribution {
-    /// Selects the connected consumers that events concern.
+    /// Selects those connected consumers of a channel that events concern.
     ///
     /// # Errors
     /// BAD_PARAM for a persistent event that has no encoding.
-    pub(crate) fn new(channel: &Channel, events: &[ReceivedEvent]) -> Result<Self, SystemException> {
-        let (shared, qos, consumers) = (&channel.shared, *channel.qos.read(), channel.connected_consumers());
+    pub(crate) fn new(
+        shared: &Shared,
+        (channel, qos): (i32, &Qos),
+        consumers: Vec<Arc<Proxy>>,
+        events: &[ReceivedEvent],
+    ) -> Result<Self, SystemException> {
         let (mut edits, mut selected) = (Vec::new(), Vec::with_capacity(consumers.len()));
         // One for all consumers; persistent ones have a target of each.
         let mut for_all: Vec<Option<Arc<Event<Notification>>>> = vec![None; events.len()];
         let mut has_target = vec![false; events.len()];
         for proxy in consumers {
-            let selection = proxy.selection(&qos);
+            let selection = proxy.selection(qos);
             let is_stored = proxy.is_stored.load(Ordering::SeqCst);
             let mut queued = QueuedEvents::new();
             for (nth, event) in events.iter().enumerate() {
                 let Some(lifetime) = proxy.selects(&selection, shared, event) else { continue };
                 let target = event.stored.as_ref().filter(|_| is_stored);
                 let event = if let Some(stored) = target {
-                    let target = Target::new(channel.id, proxy.id, stored);
+                    let target = Target::new(channel, proxy.id, stored);
                     edits.push(Edit::Target(target.key(), Some(Clock::now().target(lifetime))));
                     has_target[nth] = true;
                     event.event(Some(target))
@@ -57,7 +61,7 @@ impl Distribution {
         }
         for (event, _) in events.iter().zip(has_target).filter(|(_, has_target)| *has_target) {
             if let Some(stored) = &event.stored {
-                edits.push(event.record(channel.id, stored, None)?); // its targets have it from now on
+                edits.push(event.record(channel, stored, None)?); // its targets have it from now on
             }
         }
         Ok(Self { edits, selected })

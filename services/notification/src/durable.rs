@@ -15,7 +15,8 @@ use spandrel::SystemException;
 use spandrel::net::sync::{Arc, Condition, Mutex};
 use spandrel_store::{Backup, GroupCommit, StoreFailure};
 
-use crate::store::{Edit, Store, TargetKey};
+use crate::edit::{Edit, TargetKey};
+use crate::store::Store;
 
 /// The time for which changes that no call waits for are collected.
 const COLLECTION: Duration = Duration::from_millis(20);
@@ -93,13 +94,17 @@ impl DurableStore {
         self.commits.submit(edits, |batch| self.apply(&batch)).map_err(SystemException::from)
     }
 
-    /// As [`write`](Self::write), without a wait: `done` is called with the outcome, by the committer.
-    pub(crate) fn write_then(&self, edits: Vec<Edit>, done: impl FnOnce(Result<(), SystemException>) + Send + 'static) {
+    /// As [`write`](Self::write), without a wait: `report` is called with the outcome, by the committer.
+    pub(crate) fn write_then(
+        &self,
+        edits: Vec<Edit>,
+        report: impl FnOnce(Result<(), SystemException>) + Send + 'static,
+    ) {
         if self.has_ended() {
-            return done(Err(ended().into()));
+            return report(Err(ended().into()));
         }
-        let done = move |outcome: Result<(), StoreFailure>| done(outcome.map_err(SystemException::from));
-        self.commits.submit_to_committer(edits, Box::new(done));
+        let report = move |outcome: Result<(), StoreFailure>| report(outcome.map_err(SystemException::from));
+        self.commits.submit_to_committer(edits, Box::new(report));
     }
 
     fn apply(&self, batch: &[Vec<Edit>]) -> Vec<Result<(), StoreFailure>> {

@@ -11,8 +11,8 @@ use spandrel::SystemException;
 use spandrel::cdr::{ByteOrder, CdrError, CharSet, GiopVersion, WcharSet};
 use spandrel_cdr::{Encode, Encoder, Wire};
 
+use crate::content::Content;
 use crate::encoding::{encoded_octets, no_encoding};
-use crate::notification::Content;
 
 /// The contents of an event, and its encodings as a structured event.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use spandrel::{ObjectRef, Orb, SystemException};
 use spandrel_cdr::{Decode, Encode};
 use spandrel_delivery::TypedInterface;
 
-use crate::notification::Content;
+use crate::content::Content;
 
 /// An interface whose operations are events.
 #[derive(Debug)]

@@ -17,8 +17,8 @@ use spandrel::{CompletionStatus, ObjectRef, SystemException};
 use spandrel_daemon::require_at_most;
 
 use crate::constraints::{ChangeError, Constraints, FilterConstraint, FilteredEvent, GRAMMAR};
+use crate::content::Content;
 use crate::filter::Filter;
-use crate::notification::Content;
 use crate::shared::Shared;
 
 /// A filter with its callbacks, as the servant of its interface.

@@ -6,9 +6,9 @@ use spandrel::types::Any;
 
 use crate::constraints::{ChangeError, Constraints, FilterResult, SharedConstraints};
 use crate::durable::DurableStore;
+use crate::edit::Edit;
 use crate::encoding::encoded;
 use crate::records::FilterRecord;
-use crate::store::Edit;
 
 /// The record of a filter. It is removed when the filter is dropped.
 #[derive(Debug)]

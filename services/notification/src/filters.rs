@@ -11,11 +11,11 @@ use spandrel_daemon::require_at_most;
 
 use crate::constraints::FilteredEvent;
 use crate::durable::DurableStore;
+use crate::edit::Edit;
 use crate::filter::Filter;
 use crate::filter_bounds::FilterBounds;
 use crate::filter_record::{RecordCell, encoded_record};
 use crate::mapping_filter::MappingFilter;
-use crate::store::Edit;
 
 /// The numbers that the store takes as used with one write.
 pub(crate) const RESERVED_IDS: u64 = 1_000;

@@ -25,7 +25,7 @@ use spandrel::services::cos_notify_comm::{
 use spandrel::types::{Any, Interface as _};
 
 use crate::changed_member::Member;
-use crate::notification::Content;
+use crate::content::Content;
 use crate::proxy::required;
 use crate::servant::ProxyServant;
 

@@ -15,8 +15,8 @@ use spandrel::{CompletionStatus, SystemException};
 use spandrel_daemon::require_at_most;
 
 use crate::constraints::{ChangeError, FilterConstraint, FilteredEvent, GRAMMAR};
+use crate::content::Content;
 use crate::mapping_filter::MappingFilter;
-use crate::notification::Content;
 use crate::shared::Shared;
 
 /// A mapping filter, as the servant of its interface.

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 use redb::WriteTransaction;
 
-use crate::store::{EVENTS, Edit, TARGETS, TargetKey, TargetLifetime};
+use crate::edit::{EVENTS, Edit, TARGETS, TargetKey, TargetLifetime};
 
 /// The changes since the last checkpoint, by the objects that they concern; `None` is a removal.
 #[derive(Debug, Default)]

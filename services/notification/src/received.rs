@@ -6,12 +6,13 @@ use spandrel::SystemException;
 use spandrel::net::sync::Arc;
 use spandrel_delivery::{Event, Lifetime, MemoryCharge};
 
+use crate::content::Content;
 use crate::durable::{StoredEvent, Target};
+use crate::edit::{Edit, TargetLifetime};
 use crate::encoded_content::EncodedContent;
 use crate::encoding::encoded;
 use crate::live::LiveEvent;
-use crate::notification::{Content, Notification};
-use crate::store::{Edit, TargetLifetime};
+use crate::notification::Notification;
 
 /// An event that a channel has accepted. Properties of its header and of its supplier's proxy are resolved.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use spandrel::net::sync::{Arc, RwLock};
 use spandrel_daemon::require_at_most;
 
 use crate::channel::Channel;
+use crate::edit::Edit;
 use crate::members::next_id;
 use crate::records::ChannelRecord;
 use crate::shared::Shared;
-use crate::store::Edit;
 
 /// The ids of channels that the store takes as used with one write.
 const RESERVED_CHANNELS: i32 = 1_000;

@@ -15,8 +15,10 @@ use crate::admins::AdminServant;
 use crate::channel::Channel;
 use crate::channel_servant::serve_channel;
 use crate::constraints::{ChangeError, Constraints};
+use crate::content::Content;
 use crate::delivery::CalledPeer;
 use crate::durable::{DurableStore, StoredEvent, Target};
+use crate::edit::{Edit, TargetLifetime};
 use crate::encoded_content::EncodedContent;
 use crate::encoding::encoded_octets;
 use crate::event_types::TypeSet;
@@ -28,14 +30,13 @@ use crate::filters::{AnyFilter, FilterSet};
 use crate::live::LiveEvent;
 use crate::mapping_filter::{MappingFilter, Mappings};
 use crate::member::{MemberCell, MemberState};
-use crate::notification::Content;
 use crate::proxy::Proxy;
 use crate::received::{Clock, ReceivedEvent};
 use crate::records::{EventRecord, FilterRecord, MemberRecord, ProxyRecord};
 use crate::registry::Registry;
 use crate::servant::ProxyServant;
 use crate::shared::Shared;
-use crate::store::{StoredChannel, StoredState, TargetLifetime};
+use crate::store::{StoredChannel, StoredState};
 
 /// The reason why the contents of a store cannot be served.
 pub(crate) enum RestoreError {
@@ -164,7 +165,7 @@ fn restore_channel(
         match channel.admin(record.kind.side, record.admin) {
             Some(admin) => proxies.push(restore_proxy(&channel, number, &admin, record, filters)?),
             // The administrator was destroyed when the service ended.
-            None => store.write_later(crate::store::Edit::Proxy((id, number), None)),
+            None => store.write_later(Edit::Proxy((id, number), None)),
         }
     }
     Ok(proxies)
@@ -216,7 +217,7 @@ fn restore_events(
     for ((channel, proxy, number), lifetime) in targets {
         with_targets.insert(*number);
         let Some((owner, event)) = restored.get(number).filter(|(owner, _)| owner.id == *channel) else {
-            store.write_later(crate::store::Edit::Target((*channel, *proxy, *number), None));
+            store.write_later(Edit::Target((*channel, *proxy, *number), None));
             continue;
         };
         let Some(stored) = &event.stored else { continue };

@@ -13,8 +13,9 @@ use spandrel_delivery::Event;
 
 use crate::changed_member::Member;
 use crate::channel::{Channel, DisconnectCause};
+use crate::content::Content;
 use crate::delivery::{CalledPeer, start_task};
-use crate::notification::{Content, Notification};
+use crate::notification::Notification;
 use crate::proxy::Proxy;
 use crate::qos::{Level, Qos};
 

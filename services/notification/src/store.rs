@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable as _, WriteTransaction};
 use spandrel::Orb;
 use spandrel::cdr::{CdrError, OctetForm, from_octets};
 use spandrel_cdr::Decode;
@@ -12,23 +12,12 @@ use spandrel_store::{
     StoreFileError, copy_table,
 };
 
+use crate::edit::{ADMINS, CHANNELS, EVENTS, Edit, FILTERS, PROXIES, SETTINGS, TARGETS, TargetKey, TargetLifetime};
 use crate::encoding::form;
 use crate::kind::Side;
 use crate::pending::{PendingEvents, decode_record, encode_record};
 use crate::records::{AdminRecord, ChannelRecord, EventRecord, FilterRecord, ProxyRecord};
 
-const CHANNELS: TableDefinition<'_, i32, &[u8]> = TableDefinition::new("channels");
-/// By the ids of channel and administrator; the flag is that of consumers.
-const ADMINS: TableDefinition<'_, (i32, bool, i32), &[u8]> = TableDefinition::new("admins");
-/// By the ids of channel and proxy.
-const PROXIES: TableDefinition<'_, (i32, i32), &[u8]> = TableDefinition::new("proxies");
-const FILTERS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("filters");
-pub(crate) const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events");
-/// The consumers that have not yet got an event: the ids of channel and proxy, the number of the event. Its priority and the
-/// end of its life for this consumer.
-pub(crate) const TARGETS: TableDefinition<'_, (i32, i32, u64), (i16, u64)> = TableDefinition::new("targets");
-/// The numbers up to which ids may be in use: `channels`, `filters`.
-const SETTINGS: TableDefinition<'_, &str, u64> = TableDefinition::new("settings");
 /// The memory for pages, in octets. All records are read once, at the start.
 const CACHE: usize = 16 << 20;
 /// The size of the redo log, in octets: some ten thousand small events between two checkpoints.
@@ -71,78 +60,6 @@ pub enum StoreError {
     /// A record of the database cannot be read.
     #[error(transparent)]
     File(#[from] StoreFileError),
-}
-
-/// The ids of channel and proxy, and the number of the event.
-pub(crate) type TargetKey = (i32, i32, u64);
-
-/// The priority of an event for a consumer, and the end of its life in microseconds since 1970; zero is none.
-pub(crate) type TargetLifetime = (i16, u64);
-
-/// The change of a record; without contents it is removed.
-#[derive(Debug)]
-pub(crate) enum Edit {
-    Channel(i32, Vec<u8>),
-    /// Removes a channel with its administrators and proxies.
-    NoChannel(i32),
-    Admin((i32, Side, i32), Option<Vec<u8>>),
-    Proxy((i32, i32), Option<Vec<u8>>),
-    Filter(u64, Option<Vec<u8>>),
-    Event(u64, Option<Vec<u8>>),
-    Target(TargetKey, Option<TargetLifetime>),
-    Setting(&'static str, u64),
-}
-
-impl Edit {
-    fn apply(&self, writing: &WriteTransaction) -> Result<(), redb::Error> {
-        match self {
-            Self::Channel(id, record) => _ = writing.open_table(CHANNELS)?.insert(id, &**record)?,
-            Self::NoChannel(id) => {
-                writing.open_table(CHANNELS)?.remove(id)?;
-                let admins = (*id, false, i32::MIN)..=(*id, true, i32::MAX);
-                writing.open_table(ADMINS)?.retain_in(admins, |_, _| false)?;
-                writing.open_table(PROXIES)?.retain_in((*id, i32::MIN)..=(*id, i32::MAX), |_, _| false)?;
-            }
-            Self::Admin((channel, side, id), record) => {
-                let key = (*channel, *side == Side::Consumers, *id);
-                let mut table = writing.open_table(ADMINS)?;
-                match record {
-                    Some(record) => _ = table.insert(key, &**record)?,
-                    None => _ = table.remove(key)?,
-                }
-            }
-            Self::Proxy(key, record) => {
-                let mut table = writing.open_table(PROXIES)?;
-                match record {
-                    Some(record) => _ = table.insert(key, &**record)?,
-                    None => _ = table.remove(key)?,
-                }
-            }
-            Self::Filter(number, record) => {
-                let mut table = writing.open_table(FILTERS)?;
-                match record {
-                    Some(record) => _ = table.insert(number, &**record)?,
-                    None => _ = table.remove(number)?,
-                }
-            }
-            Self::Event(number, record) => {
-                let mut table = writing.open_table(EVENTS)?;
-                match record {
-                    Some(record) => _ = table.insert(number, &**record)?,
-                    None => _ = table.remove(number)?,
-                }
-            }
-            Self::Target(key, lifetime) => {
-                let mut table = writing.open_table(TARGETS)?;
-                match lifetime {
-                    Some(lifetime) => _ = table.insert(key, lifetime)?,
-                    None => _ = table.remove(key)?,
-                }
-            }
-            Self::Setting(name, number) => _ = writing.open_table(SETTINGS)?.insert(*name, number)?,
-        }
-        Ok(())
-    }
 }
 
 /// A channel of a store that was opened.

@@ -88,10 +88,10 @@ impl<C, O> GroupCommit<C, O> {
         ticket.wait().expect("a leader's own change is in its batch")
     }
 
-    /// As [`submit`](Self::submit), and returns at once if another thread leads. `done` is called with the outcome by
+    /// As [`submit`](Self::submit), and returns at once if another thread leads. `report` is called with the outcome by
     /// the leader; it is dropped without a call if the leader's thread panics.
-    pub fn submit_then(&self, change: C, done: Done<O>, apply: impl FnOnce(Vec<C>) -> Vec<O>) {
-        if self.enter(change, Waiter::Function(done)) {
+    pub fn submit_then(&self, change: C, report: Done<O>, apply: impl FnOnce(Vec<C>) -> Vec<O>) {
+        if self.enter(change, Waiter::Function(report)) {
             self.lead(apply);
         }
     }
@@ -99,9 +99,9 @@ impl<C, O> GroupCommit<C, O> {
     /// As [`submit_then`](Self::submit_then), and never applies changes in the caller's thread: without a leader, the
     /// committer leads. So a thread that serves clients goes on while the disk is written, and all changes that it
     /// submits meanwhile are one batch.
-    pub fn submit_to_committer(&self, change: C, done: Done<O>) {
+    pub fn submit_to_committer(&self, change: C, report: Done<O>) {
         let mut queue = self.queue.lock();
-        queue.waiting.push((change, Waiter::Function(done)));
+        queue.waiting.push((change, Waiter::Function(report)));
         if !mem::replace(&mut queue.has_leader, true) {
             queue.appoints_committer = true;
             self.committer.notify_one();
@@ -163,8 +163,8 @@ impl<O> Waiter<O> {
     fn report(self, outcome: O) {
         match self {
             Self::Thread(ticket) => ticket.set(State::Done(outcome)),
-            Self::Function(done) => {
-                let reported = catch_unwind(AssertUnwindSafe(|| done(outcome)));
+            Self::Function(report) => {
+                let reported = catch_unwind(AssertUnwindSafe(|| report(outcome)));
                 if reported.is_err() {
                     tracing::error!("the outcome of a change could not be reported");
                 }
@@ -180,7 +180,7 @@ impl<O> Drop for Batch<O> {
     fn drop(&mut self) {
         self.0.by_ref().for_each(|waiter| match waiter {
             Waiter::Thread(ticket) => ticket.set(State::Abandoned),
-            Waiter::Function(done) => drop(done),
+            Waiter::Function(report) => drop(report),
         });
     }
 }
