@@ -91,8 +91,8 @@ fn reusable(parties: &Parties) -> TcpStream {
     let mut octets = [0; ANSWER_OCTETS + HEADER_OCTETS + 3 + HEADER_OCTETS + END_OCTETS];
     stream.read_exact(&mut octets).unwrap();
     let header = FrameHeader::new(FrameKind::Done, END_OCTETS as u32).unwrap();
-    let done = End { length: 3, checksum: Some(crc32fast::hash(&[7; 3])) };
-    stream.write_all(&[&header.encode()[..], &done.encode()].concat()).unwrap();
+    let end = End { length: 3, checksum: Some(crc32fast::hash(&[7; 3])) };
+    stream.write_all(&[&header.encode()[..], &end.encode()].concat()).unwrap();
     transfer.wait(TEST_TIMEOUT).unwrap().unwrap();
     stream
 }

@@ -61,7 +61,7 @@ struct QueueState<W: WaitingPull> {
     pulls: VecDeque<W>,
     /// The task that pushes events, and the number of events for which it waits.
     waker: Option<Waker>,
-    wanted: usize,
+    wake_at: usize,
     is_closed: bool,
     is_suspended: bool,
     delivered: u64,
@@ -139,7 +139,7 @@ impl<W: WaitingPull> EventQueue<W> {
             pushed: PushInProgress::default(),
             pulls: VecDeque::new(),
             waker: None,
-            wanted: 0,
+            wake_at: 0,
             is_closed: false,
             is_suspended: false,
             delivered: 0,
@@ -182,7 +182,7 @@ impl<W: WaitingPull> EventQueue<W> {
                     }
                 }
             }
-            if state.events.len() >= state.wanted { state.waker.take() } else { None }
+            if state.events.len() >= state.wake_at { state.waker.take() } else { None }
         };
         if let Some(waker) = waker {
             waker.wake();
@@ -240,7 +240,7 @@ impl<W: WaitingPull> EventQueue<W> {
                 return Poll::Ready(());
             }
             state.waker = Some(context.waker().clone());
-            state.wanted = how_many;
+            state.wake_at = how_many;
             Poll::Pending
         })
         .await;

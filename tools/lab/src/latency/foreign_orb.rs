@@ -28,16 +28,16 @@ impl OrbName {
     ///
     /// # Errors
     /// The missing programs and how to build them, as text.
-    pub(super) fn find(self, given: Option<&Path>) -> Result<PathBuf, String> {
+    pub(super) fn find(self, folder: Option<&Path>) -> Result<PathBuf, String> {
         let orb = if self == Self::Tao { "tao" } else { "omniorb" };
-        interop::find(orb, &[SERVER, CLIENT], given)
+        interop::find(orb, &[SERVER, CLIENT], folder)
     }
 }
 
 /// A running server of another ORB, and its client.
 #[derive(Debug)]
 pub(super) struct ForeignOrb {
-    /// Ends with this.
+    /// The process of the server, which ends with this value.
     _server: ChildHandle,
     client: PathBuf,
     reference: String,

@@ -64,8 +64,8 @@ fn find_contenders(settings: &Settings) -> (Vec<AvailableContender>, Vec<(Conten
     (available, absent)
 }
 
-fn find_foreign(orb: OrbName, given: Option<&Path>) -> Result<AvailableContender, String> {
-    orb.find(given).map(|folder| AvailableContender::Foreign(orb, folder))
+fn find_foreign(orb: OrbName, folder: Option<&Path>) -> Result<AvailableContender, String> {
+    orb.find(folder).map(|folder| AvailableContender::Foreign(orb, folder))
 }
 
 #[derive(Clone, Debug)]

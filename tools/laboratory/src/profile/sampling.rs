@@ -70,13 +70,13 @@ pub struct Samples(Vec<(u64, Vec<String>)>);
 /// Samples by layer and by function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleCounts {
-    /// All samples.
+    /// The samples of all layers and of none.
     pub total: u64,
     /// The samples of each layer.
     pub layers: BTreeMap<Layer, u64>,
     /// The samples that no layer owns, by their innermost function.
     pub without: BTreeMap<String, u64>,
-    /// All samples by their innermost function.
+    /// The samples of all layers and of none.by their innermost function.
     pub functions: BTreeMap<String, u64>,
 }
 
@@ -118,7 +118,7 @@ fn layer(stack: &[String]) -> Option<Layer> {
     if !stack.iter().any(is_rust) {
         return None;
     }
-    let of = |name: &String, object: &str| Layer::with(&Function { object: object.to_owned(), name: name.clone() });
+    let layer = |name: &String, object: &str| Layer::with(&Function { object: object.to_owned(), name: name.clone() });
     let outer = stack.iter().rposition(is_rust)?;
-    stack[..=outer].iter().find_map(|name| of(name, if is_rust(name) { "" } else { C_LIBRARY }))
+    stack[..=outer].iter().find_map(|name| layer(name, if is_rust(name) { "" } else { C_LIBRARY }))
 }
