@@ -64,23 +64,26 @@ impl Remote {
         self.device.as_object().unchecked_narrow()
     }
 
-    /// Whether the process has octets in a connection of its port that it has not read.
-    fn has_request(&self) -> bool {
+    /// The octets in connections of its port that the process has not read.
+    fn unread_octets(&self) -> u64 {
         let connections = std::fs::read_to_string("/proc/net/tcp").unwrap();
-        connections.lines().skip(1).any(|line| {
+        let octets_of = |line: &str| {
             let fields: Vec<&str> = line.split_whitespace().collect();
-            let is_own = fields[1].ends_with(&format!(":{:04X}", self.port));
-            is_own && fields[3] == "01" && !fields[4].ends_with(":00000000")
-        })
+            let is_own = fields[1].ends_with(&format!(":{:04X}", self.port)) && fields[3] == "01";
+            let (_, received) = fields[4].split_once(':').filter(|_| is_own)?;
+            u64::from_str_radix(received, 16).ok()
+        };
+        connections.lines().skip(1).filter_map(octets_of).sum()
     }
 
     /// Calls while the process does not run, which dies once the request has come.
     fn interrupt<T: Send>(&mut self, fate: Fate, call: impl FnOnce() -> T + Send) -> T {
         Command::new("kill").args(["-s", "STOP", &self.process.child.id().to_string()]).status().unwrap();
-        let begin = Instant::now();
+        // Octets of the call before may be there.
+        let (begin, before) = (Instant::now(), self.unread_octets());
         let outcome = std::thread::scope(|scope| {
             let calling = scope.spawn(call);
-            eventually("the request has come", || self.has_request());
+            eventually("the request has come", || self.unread_octets() > before);
             if fate == Fate::Dies {
                 self.process.kill();
             }

@@ -263,7 +263,7 @@ fn calls_of_typed_suppliers_are_calls_of_typed_consumers() {
     assert_eq!(error.kind(), SystemExceptionKind::ObjectNotExist);
     channel.destroy().unwrap();
     assert!(plant.url("Alarms").non_existent().unwrap_or(true));
-    assert_eq!(plant.service.as_ref().unwrap().event_octets(), 0);
+    wait_until("the end of deliveries", || plant.service.as_ref().unwrap().event_octets() == 0);
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn consumers_pull_each_operation_of_typed_suppliers() {
     proxy.disconnect_pull_supplier().unwrap();
     let Err(RequestError::System(error)) = stopped.join().unwrap() else { panic!("the proxy has ended") };
     assert_eq!(error.kind(), SystemExceptionKind::ObjectNotExist);
-    assert_eq!(plant.service.as_ref().unwrap().event_octets(), 0);
+    wait_until("the end of deliveries", || plant.service.as_ref().unwrap().event_octets() == 0);
 }
 
 /// A call may reach the object of a proxy after the disconnection and before the deactivation.
