@@ -3,7 +3,9 @@
 // thread has a reply; a line of its input, or the end of that, ends the calls, and it prints their number.
 
 #include <atomic>
+#include <condition_variable>
 #include <iostream>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,7 +23,10 @@ int main(int argc, char **argv) {
         }
         Latency_var target = Latency::_narrow(CORBA::Object_var(orb->string_to_object(argv[1])));
         std::atomic<bool> is_over{false};
-        std::atomic<long> begun{0}, calls{0};
+        std::atomic<long> calls{0};
+        std::mutex mutex;
+        std::condition_variable all_begun;
+        int begun = 0; // guarded by the mutex
         std::vector<std::thread> threads;
         for (int i = 0; i < count; ++i)
             threads.emplace_back([&] {
@@ -30,14 +35,20 @@ int main(int argc, char **argv) {
                     for (bool is_first = true; !is_over; is_first = false) {
                         target->sendOctetSeq(empty);
                         ++calls;
-                        if (is_first) ++begun;
+                        if (is_first) {
+                            std::lock_guard<std::mutex> lock(mutex);
+                            if (++begun == count) all_begun.notify_one();
+                        }
                     }
                 } catch (const CORBA::SystemException &e) {
                     std::cerr << "flood-client: CORBA::" << e._name() << std::endl;
                     std::quick_exit(1);
                 }
             });
-        while (begun < count) std::this_thread::yield();
+        {   // Not by a loop, which would take the processor away from these threads and their packets.
+            std::unique_lock<std::mutex> lock(mutex);
+            all_begun.wait(lock, [&] { return begun >= count; });
+        }
         std::cout << "ready" << std::endl;
         std::string line;
         std::getline(std::cin, line);
