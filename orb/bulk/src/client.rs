@@ -147,7 +147,8 @@ impl BulkClient {
     }
 
     /// Whether a connection that this side has opened waits for a further transfer of this client or its clones to the
-    /// same endpoint, for four seconds at most (default yes).
+    /// same endpoint (default yes). At most eight wait, each with a buffer of up to 256 KiB. One that has waited for four
+    /// seconds has no further transfer; it is closed at the next transfer of the client, or with the client.
     #[must_use]
     pub fn reuse(mut self, on: bool) -> Self {
         self.connections = on.then(Arc::default);
