@@ -114,7 +114,7 @@ CosLifeCycle::Criteria criteria(const char *name) {
     CosLifeCycle::Criteria all(5);
     all.length(5);
     const char *names[] = {"CyclePeriod_ns", "MaxQueueLength", "MaxNumProxies", "PullRetryPeriod_ms"};
-    CORBA::ULong numbers[] = {1000000, 100, 10, 50};
+    CORBA::ULong numbers[] = {20000000, 100, 10, 50};
     for (CORBA::ULong i = 0; i < 4; ++i) {
         CORBA::Any value;
         value <<= numbers[i];
