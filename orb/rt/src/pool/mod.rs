@@ -34,7 +34,7 @@ use spandrel_sync::{
 };
 
 use crate::protocols::Protocol;
-use crate::{NativePriority, Priority, Scheduling, current};
+use crate::{NativePriority, Priority, Scheduling, SchedulingClass, current};
 use lanes::{Admission, Entry, Lanes};
 use reservations::{Reservation, Reserved};
 use settings::MAX_LANES;
@@ -467,6 +467,13 @@ impl<J: Job> Shared<J> {
                 PoolLock::notify_all(&self.room);
             }
             if let Some(entry) = next {
+                if self.scheduling.class() == SchedulingClass::Fifo {
+                    // This thread has not waited. It would keep the processor for as long as requests wait, from threads
+                    // of the same native priority that already have one.
+                    drop(lanes);
+                    thread::yield_now();
+                    lanes = self.lanes.lock();
+                }
                 return Some(lanes.begin(entry, slot, Instant::now));
             }
         }

@@ -375,6 +375,54 @@ fn a_request_runs_at_its_priority_for_the_current() {
     }
 }
 
+/// Both threads of the lane have one processor, and there are always requests for a thread that has ended one. A thread of
+/// `SCHED_FIFO` that never waits would keep the processor from the other one, which has a request.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_of_one_processor_and_one_native_priority_take_turns() {
+    use spandrel_sync::{ThreadManager, ThreadOptions, allowed_cpus};
+
+    const CLIENTS: usize = 4;
+    const TURNS: usize = 5;
+
+    /// One request of a client, which is followed by its next one.
+    fn request(pool: &Arc<ThreadPool<BoxedJob>>, client: usize, begun: &mpsc::Sender<usize>) {
+        let (again, begun) = (Arc::downgrade(pool), begun.clone());
+        let job = move |discarded: Option<Discarded>| {
+            let (Some(pool), None) = (again.upgrade(), discarded) else { return };
+            if begun.send(client).is_ok() {
+                let start = Instant::now();
+                while start.elapsed() < Duration::from_millis(1) {}
+                request(&pool, client, &begun);
+            }
+        };
+        _ = pool.submit(Work { client: Some(client), ..Work::new(priority(0), 0, Box::new(job) as BoxedJob) });
+    }
+
+    let scheduling = scheduling(SchedulingClass::Fifo);
+    if scheduling.class() != SchedulingClass::Fifo {
+        println!("not shown: SCHED_FIFO is not permitted here, {} is used", scheduling.class());
+        return;
+    }
+    let settings = PoolSettings { buffering: Some((CLIENTS, 0)), ..PoolSettings::with_lanes(vec![lane(0, 2, 0)]) };
+    let (send, pool) = mpsc::channel();
+    let options = ThreadOptions::named("creator").affinity([allowed_cpus().unwrap()[0]]);
+    let manager = ThreadManager::new();
+    // The threads of the pool have the processor of the one that creates it.
+    manager.spawn(options, move |_| send.send(ThreadPool::new(settings, scheduling).unwrap()).unwrap()).unwrap();
+    let pool = Arc::new(pool.recv_timeout(LONG).unwrap());
+    let (send, begun) = mpsc::channel();
+    (0..CLIENTS).for_each(|client| request(&pool, client, &send));
+    let (mut turns, start) = ([0; CLIENTS], Instant::now());
+    while turns.iter().any(|turns| *turns < TURNS) {
+        turns[begun.recv_timeout(LONG).unwrap()] += 1;
+        assert!(start.elapsed() < LONG, "turns of each client: {turns:?}");
+    }
+    pool.close();
+    // The pool may not end in a thread of its own.
+    assert!(holds_within(LONG, || Arc::strong_count(&pool) == 1), "the last request ends");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_have_the_native_priority_of_their_request_and_get_their_own_back() {
