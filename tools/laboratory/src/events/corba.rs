@@ -4,6 +4,7 @@
 //! one reactive ORB, whose thread reads all connections.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use spandrel::services::cos_event_channel_admin::{EventChannel, ProxyPushConsumer, ProxyPushSupplier};
@@ -38,6 +39,8 @@ const CYCLE_NANOS: u32 = 1_000_000;
 const QUEUE: u32 = 2_000;
 /// The events in the queue of a consumer of a notification service, which may be behind many suppliers.
 const MAX_EVENTS: i32 = 1_000_000;
+/// The time within which a channel of an event service is destroyed.
+const DESTRUCTION: Duration = Duration::from_secs(10);
 /// The most suppliers of a channel.
 const SUPPLIERS: usize = 64;
 
@@ -260,10 +263,13 @@ impl Channel {
                 let proxies = proxies.into_inner().unwrap_or_else(PoisonError::into_inner);
                 proxies.iter().try_for_each(|proxy| proxy.disconnect_push_supplier())
             }
-            (ServiceChannel::Event(channel), None) => channel.destroy(),
+            (ServiceChannel::Event(channel), None) => {
+                let limited = channel.as_object().with_timeout(Some(DESTRUCTION));
+                limited.unchecked_narrow::<EventChannel>().destroy()
+            }
             (ServiceChannel::Notification(channel, _), None) => channel.destroy(),
         };
-        // Seldom a channel of omniEvents ends before it has replied.
+        // Seldom a channel of omniEvents ends before it has replied, or never replies.
         if let Err(error) = outcome {
             output::remark(&format!("destroy: {error}\n"));
         }
