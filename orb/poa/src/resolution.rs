@@ -344,7 +344,7 @@ mod tests {
 
     impl RequestExecutor for AllRequests {
         fn choose_thread(&self, _: &RequestToPlace<'_>) -> Result<Placement, SystemException> {
-            Ok(Placement::HandOver(0))
+            Ok(Placement::HandOver { level: 0, reply_packets: None })
         }
 
         fn submit(&self, request: HandedOverRequest) {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use spandrel_giop::{CompletionStatus, SystemException, minor};
+use spandrel_orb::transport::PacketPriority;
 
 use crate::{NativePriority, Priority};
 
@@ -154,6 +155,12 @@ impl NetworkPriority {
         }
         let traffic_class = code_point.map(|code_point| code_point << 2);
         Ok(Self { traffic_class, socket: mapping.to_socket(priority) })
+    }
+
+    /// The priority of a reply's packets. Replies before may have had another one on the connection, so that the system's
+    /// has to be set as well: the class 0.
+    pub(crate) fn of_reply(self) -> PacketPriority {
+        PacketPriority::new(self.traffic_class.unwrap_or(0), self.socket)
     }
 }
 

@@ -60,5 +60,5 @@ pub use protocols::{DynProtocol, FromStream, OfferedAddress, Protocols, ServerPr
 pub use read_error::{DiscardedRequest, ReadError, RejectReason};
 pub use reader::{MessageReader, ReceiveMonitor, ServerMonitor, Unmonitored};
 pub use rules::{AddressSelection, TransportRules, TransportSelection, is_own_host};
-pub use socket_tuning::SocketTuning;
+pub use socket_tuning::{PacketPriority, SocketTuning};
 pub use transport::{ReactorTransport, Transport, is_timeout, send_message, send_octets, send_slices};

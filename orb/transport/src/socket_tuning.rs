@@ -1,8 +1,10 @@
 //! Options of TCP sockets that few programs set.
 
-use std::{io, time::Duration};
+use std::{any::Any, io, time::Duration};
 
 use spandrel_ipc::inet;
+
+use crate::ReactorTransport;
 
 /// Options of TCP sockets that few programs set; a program that sets none does not contain them. All but the first have
 /// an effect on Linux alone.
@@ -80,6 +82,40 @@ impl SocketTuning {
     #[cfg(not(target_os = "linux"))]
     fn set(&self, stream: &inet::Stream) -> io::Result<()> {
         if self.coalesces { stream.set_no_delay(false) } else { Ok(()) }
+    }
+}
+
+/// The priority of the packets that a connection sends from now on, in the network and in this host.
+///
+/// As with [`SocketTuning`], a program that creates none does not contain the setting of options.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketPriority {
+    traffic_class: u8,
+    socket: Option<u32>,
+    apply: fn(Self, &dyn ReactorTransport),
+}
+
+impl PacketPriority {
+    /// A traffic class (`IP_TOS`: six bits of DSCP, and two of ECN), and a priority in this host's queues (`SO_PRIORITY`);
+    /// `None` for the one that the system derives from the class.
+    #[must_use]
+    pub fn new(traffic_class: u8, socket: Option<u32>) -> Self {
+        Self { traffic_class, socket, apply: Self::set }
+    }
+
+    /// Sets the options of a TCP connection; others have none. A failure leaves the present priority, and is logged.
+    pub fn apply(self, transport: &dyn ReactorTransport) {
+        (self.apply)(self, transport);
+    }
+
+    fn set(self, transport: &dyn ReactorTransport) {
+        let transport: &dyn Any = transport;
+        let Some(stream) = transport.downcast_ref::<inet::Stream>() else { return };
+        let tuning =
+            SocketTuning { traffic_class: Some(self.traffic_class), priority: self.socket, ..SocketTuning::default() };
+        if let Err(error) = tuning.apply(stream) {
+            tracing::debug!(%error, "packets keep the priority that their connection has");
+        }
     }
 }
 

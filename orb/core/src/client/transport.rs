@@ -6,8 +6,8 @@ pub use spandrel_transport::Shm;
 pub use spandrel_transport::Uds;
 pub use spandrel_transport::{
     Address, ConnectionAcceptor, Endpoint, EndpointError, INET_OPTIONS, Iiop, KeepAlive, Listener, ListenerSource,
-    OptionError, PendingConnection, Prefix, Protocol, PublishedAddresses, ReactorTransport, ServerProtocol,
-    SocketSettings, SocketTuning, Transport, connect_inet, cost, listen_inet,
+    OptionError, PacketPriority, PendingConnection, Prefix, Protocol, PublishedAddresses, ReactorTransport,
+    ServerProtocol, SocketSettings, SocketTuning, Transport, connect_inet, cost, listen_inet,
 };
 use spandrel_transport::{DynProtocol, Protocols};
 

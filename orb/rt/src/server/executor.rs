@@ -249,7 +249,11 @@ impl RequestExecutor for LaneExecutor {
         if request.is_collocated && self.pool()?.runs_here(priority) {
             return Ok(Placement::Here(Box::new(PriorityScope::enter(priority))));
         }
-        Ok(Placement::HandOver(u32::from(priority.get().unsigned_abs())))
+        let level = u32::from(priority.get().unsigned_abs());
+        Ok(Placement::HandOver {
+            level,
+            reply_packets: self.network_priority(priority)?.map(NetworkPriority::of_reply),
+        })
     }
 
     fn submit(&self, request: HandedOverRequest) {
@@ -259,15 +263,11 @@ impl RequestExecutor for LaneExecutor {
             (_, Err(destroyed)) => return request.refuse(destroyed),
             (None, Ok(_)) => unreachable!("levels are not negative"),
         };
-        let reply = match self.network_priority(priority) {
-            Ok(reply) => reply,
-            Err(exception) => return request.refuse(exception),
-        };
         let (octets, deadline) = (request.octets(), request.deadline());
         let (adapter, client) = (Some(Arc::clone(&self.adapter)), Some(request.client()));
-        let work = Work { adapter, client, priority, octets, deadline, job: LaneRequest { request, reply } };
-        if let Err(refused) = pool.submit_when_room(work, |work| work.job.request.may_wait()) {
-            refused.work.job.request.refuse(refused.reason.exception());
+        let work = Work { adapter, client, priority, octets, deadline, job: LaneRequest(request) };
+        if let Err(refused) = pool.submit_when_room(work, |work| work.job.0.may_wait()) {
+            refused.work.job.0.refuse(refused.reason.exception());
         }
     }
 

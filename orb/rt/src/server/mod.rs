@@ -18,15 +18,9 @@ mod executor;
 mod reply_priorities;
 mod rt_poa;
 
-use std::any::Any;
-use std::sync::atomic::{AtomicBool, Ordering}; // of one thread, which no model decides on
-
-use spandrel_ipc::inet;
-use spandrel_orb::transport::{ReactorTransport, SocketTuning};
 use spandrel_server::{HandedOverRequest, RunningRequest};
 use spandrel_sync::Arc;
 
-use crate::mapping::NetworkPriority;
 use crate::{Discarded, Job, PoolThread, RtOrb};
 
 pub use reply_priorities::ReplyPriorities;
@@ -37,46 +31,18 @@ pub type RtServerOrb = RtOrb<LaneRequest>;
 
 /// A request of an adapter for a thread of a pool.
 #[derive(Debug)]
-pub struct LaneRequest {
-    request: HandedOverRequest,
-    /// The network priority of its reply; `None` for that of its connection.
-    reply: Option<NetworkPriority>,
-}
+pub struct LaneRequest(HandedOverRequest);
 
 impl Job for LaneRequest {
     fn run(self, thread: &PoolThread<'_>) {
-        let Self { request, reply } = self;
-        let marked = reply.and_then(|priority| Some((priority, request.transport()?)));
-        // The first call is the one before the reply; after it, the client's next request may run.
-        let is_marked = AtomicBool::new(false);
-        request.run(&|| {
-            if let Some((priority, transport)) = &marked
-                && !is_marked.swap(true, Ordering::Relaxed)
-            {
-                priority.apply(&**transport);
-            }
-            thread.release();
-        });
+        self.0.run(&|| thread.release());
     }
 
     fn discard(self, reason: Discarded) {
-        self.request.refuse(reason.exception());
+        self.0.refuse(reason.exception());
     }
 
     fn running(&self) -> Option<Arc<dyn RunningRequest>> {
-        Some(self.request.running())
-    }
-}
-
-impl NetworkPriority {
-    /// Gives this priority to the packets that a TCP connection sends from now on.
-    fn apply(self, transport: &dyn ReactorTransport) {
-        let transport: &dyn Any = transport;
-        let Some(stream) = transport.downcast_ref::<inet::Stream>() else { return };
-        let mut tuning = SocketTuning::default();
-        (tuning.traffic_class, tuning.priority) = (self.traffic_class, self.socket);
-        if let Err(error) = tuning.apply(stream) {
-            tracing::debug!(%error, "the reply keeps the network priority of its connection");
-        }
+        Some(self.0.running())
     }
 }

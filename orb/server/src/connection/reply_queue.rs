@@ -319,7 +319,7 @@ mod tests {
     use spandrel_transport::MemoryBudget;
 
     use super::*;
-    use crate::reply_urgency::ReplyUrgencyScope;
+    use crate::reply_urgency::{ReplyUrgency, ReplyUrgencyScope};
 
     #[test]
     fn held_replies_wait_by_the_urgency_of_the_most_urgent_one() {
@@ -329,7 +329,7 @@ mod tests {
         message.u32(7);
         let outgoing = OutgoingMessage::new(&message, usize::MAX);
         for urgency in [1, 900, 2] {
-            let _urgency = ReplyUrgencyScope::enter(urgency);
+            let _urgency = ReplyUrgencyScope::enter(ReplyUrgency { level: urgency, packets: None });
             assert!(queue.hold(&outgoing, &account));
         }
         let push = |queue: &mut ReplyQueue, urgency, len: usize| {

@@ -44,7 +44,7 @@ use super::{
 };
 use crate::{
     long_wait::{UnbegunRequest, UnbegunRequests},
-    reply_urgency::{self, ReplyUrgencyScope},
+    reply_urgency::{ReplyUrgency, ReplyUrgencyScope},
     request_of_thread::ServedScope,
 };
 
@@ -96,7 +96,7 @@ struct OwnedRequest {
     observed: Option<Arc<ObservedRequest>>,
     deferred_slot: Arc<DeferredSlot>,
     /// The level of the request at its executor, by which its reply is ordered among others in any thread.
-    urgency: u32,
+    urgency: ReplyUrgency,
 }
 
 impl ServerCall<'_> {
@@ -119,7 +119,7 @@ impl ServerCall<'_> {
         let message = self.message().kept_in(unused.octets.take());
         let (response, passes_on) = (self.response(), self.passes_on);
         let (flow, observed) = (self.flow().cloned(), self.observed().cloned());
-        let urgency = reply_urgency::current();
+        let urgency = ReplyUrgency::of_thread();
         let call = DeferredCall {
             request: OwnedRequest { message, response, flow, observed, deferred_slot, urgency },
             body: self.body(),
@@ -463,9 +463,9 @@ impl DeferredCall {
         UnusedMemory { octets, cancellation, slot, work: None }
     }
 
-    /// Gives the reply the level that an executor has chosen for the request.
-    pub(crate) fn set_urgency(&mut self, level: u32) {
-        self.request.urgency = level;
+    /// Gives the reply the urgency that an executor has chosen for the request.
+    pub(crate) fn set_urgency(&mut self, urgency: ReplyUrgency) {
+        self.request.urgency = urgency;
     }
 
     /// The address of the request's origin, which the request keeps alive.

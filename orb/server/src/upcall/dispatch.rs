@@ -35,7 +35,6 @@ use spandrel_orb::{
     internal::{OBJECT_ID, UpcallScope, cancellation::renew},
 };
 use spandrel_sync::{Arc, Mutex};
-use spandrel_transport::ReactorTransport;
 
 use super::{
     call::{ServerCall, apply_decision},
@@ -49,6 +48,7 @@ use super::{
     reply::{answer, answer_marshaled, panicked},
     request_memory::RequestMemory,
 };
+use crate::reply_urgency::ReplyUrgency;
 use crate::request_of_thread::Frame;
 use crate::{AdapterWait, Entry, ObjectAdapter, Replied, Reservation, Resolution, Servant, Upcall};
 
@@ -314,9 +314,9 @@ fn serve_in_executor(
         is_collocated: call.origin().peer_address().is_none(),
         endpoint: adapter.endpoint(),
     };
-    let level = match executor.choose_thread(&request)? {
+    let (level, packets) = match executor.choose_thread(&request)? {
         Placement::Here(_scope) => return serve(object_key, call, adapter, Some(Box::new(Placed))),
-        Placement::HandOver(level) => level,
+        Placement::HandOver { level, reply_packets } => (level, reply_packets),
         Placement::Acknowledge => return call.reply(|_| Ok(())),
     };
     let octets = call.message().header.total_len();
@@ -327,7 +327,7 @@ fn serve_in_executor(
     let memory = executor.request_memory();
     let mut unused = memory.map(|memory| memory.take()).unwrap_or_default();
     let (mut deferred, replied) = call.defer_in(&mut unused)?;
-    deferred.set_urgency(level);
+    deferred.set_urgency(ReplyUrgency { level, packets });
     let client = deferred.origin_address();
     let (adapter, memory) = (Arc::clone(adapter), memory.cloned());
     let content = WorkContent { deferred, adapter, is_of_reader, memory };
@@ -398,10 +398,6 @@ impl HandedOverWork for DeferredWork {
     fn may_wait(&self) -> bool {
         let WorkContent { is_of_reader, adapter, .. } = self.content();
         *is_of_reader && adapter.reader_may_wait()
-    }
-
-    fn transport(&self) -> Option<Arc<dyn ReactorTransport>> {
-        self.content().deferred.origin().transport().cloned()
     }
 
     fn refuse(self: Arc<Self>, exception: SystemException) {

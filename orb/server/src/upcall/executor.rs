@@ -38,7 +38,7 @@ use spandrel_cdr::TaggedComponent;
 use spandrel_giop::{ServiceContexts, SystemException};
 use spandrel_orb::Orb;
 use spandrel_sync::{Arc, time::Instant};
-use spandrel_transport::{PublishedAddresses, ReactorTransport};
+use spandrel_transport::{PacketPriority, PublishedAddresses};
 
 use super::{request_memory::RequestMemory, servant::Servant};
 
@@ -129,7 +129,13 @@ pub enum Placement {
     /// The calling thread. The value is dropped after the request has run.
     Here(Box<dyn Any>),
     /// A thread of the executor, for a request of this level. The executor alone gives the number a meaning.
-    HandOver(u32),
+    HandOver {
+        /// The number with which the executor gets the request back ([`HandedOverRequest::level`]); the urgency of its reply.
+        level: u32,
+        /// The priority of the reply's packets, in whichever thread the reply is sent; `None` for that of its connection. Of
+        /// two replies that leave at the same time over one connection, one may have that of the other.
+        reply_packets: Option<PacketPriority>,
+    },
     /// None: the operation is one of the executor's own, and its reply has no results.
     Acknowledge,
 }
@@ -153,9 +159,6 @@ pub(crate) trait HandedOverWork: RunningRequest {
 
     /// Whether the thread that hands the request over may wait: see [`HandedOverRequest::may_wait`].
     fn may_wait(&self) -> bool;
-
-    /// The transport of its reply: see [`HandedOverRequest::transport`].
-    fn transport(&self) -> Option<Arc<dyn ReactorTransport>>;
 }
 
 /// A handed-over request as seen by the threads that do not run it.
@@ -205,12 +208,6 @@ impl HandedOverRequest {
         self.deadline
     }
 
-    /// The transport by which the reply is sent; `None` for datagrams, and callers in the same ORB.
-    #[must_use]
-    pub fn transport(&self) -> Option<Arc<dyn ReactorTransport>> {
-        self.work.transport()
-    }
-
     /// Runs the servant in the calling thread, unless the request was cancelled or its deadline has passed, and sends
     /// the reply. A panic of the servant ends here.
     ///
@@ -248,7 +245,7 @@ impl fmt::Debug for Placement {
         match self {
             Self::Here(_) => f.write_str("Here"),
             Self::Acknowledge => f.write_str("Acknowledge"),
-            Self::HandOver(level) => f.debug_tuple("HandOver").field(level).finish(),
+            Self::HandOver { level, .. } => f.debug_struct("HandOver").field("level", level).finish_non_exhaustive(),
         }
     }
 }

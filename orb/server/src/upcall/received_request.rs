@@ -146,6 +146,7 @@ impl<'m> ReceivedRequest<'m> {
                 }
                 // An urgent reply leaves at once: a thread of lower urgency might have to write the held ones.
                 may_wait = self.origin.uncharge_deferred(deferred_slot.key) && reply_urgency::current() == 0;
+                reply_urgency::prepare_packets(self.origin.transport());
             }
             None if is_awaited => self.origin.mark_replying(self.upcall),
             None => {}

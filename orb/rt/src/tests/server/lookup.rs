@@ -42,7 +42,7 @@ fn look_up_all(
         let request =
             RequestToPlace { object_id: id, operation, contexts: &contexts, is_collocated: false, endpoint: None };
         let placement = executor.0.choose_thread(&request).expect("each priority has a lane");
-        assert!(matches!(black_box(placement), spandrel_server::Placement::HandOver(100)));
+        assert!(matches!(black_box(placement), spandrel_server::Placement::HandOver { level: 100, .. }));
         assert!(black_box(operations.find(operation, OperationDemux::PerfectHash)).is_some());
     }
 }

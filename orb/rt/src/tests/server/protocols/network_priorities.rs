@@ -1,5 +1,7 @@
 //! The network priority of replies: the options of accepted sockets after each one.
 
+use spandrel_server::DeferredCall;
+
 use super::*;
 use crate::NetworkPriorityMapping;
 
@@ -11,6 +13,7 @@ impl NetworkPriorityMapping for Plant {
     fn to_network(&self, priority: Priority) -> Option<u8> {
         match priority.get() {
             10 => Some(0),
+            20 => None,
             100 => Some(40),
             200 => Some(64),
             _ => Some(8),
@@ -24,11 +27,14 @@ impl NetworkPriorityMapping for Plant {
 
 /// A servant that records the traffic class and the priority of its request's socket, which are those of the reply before.
 #[derive(Default)]
-struct Packets(Mutex<Vec<(u8, u32)>>);
+struct Packets {
+    of_sockets: Mutex<Vec<(u8, u32)>>,
+    deferred: Mutex<Option<DeferredCall>>,
+}
 
 impl Packets {
     fn take(&self) -> Vec<(u8, u32)> {
-        std::mem::take(&mut *self.0.lock().unwrap())
+        std::mem::take(&mut *self.of_sockets.lock().unwrap())
     }
 }
 
@@ -43,8 +49,13 @@ impl Servant for Packets {
 
     fn dispatch(&self, operation: &str, mut call: ServerCall<'_>) -> Result<Replied, SystemException> {
         let options = |stream: &inet::Stream| (stream.tos().unwrap(), stream.priority().unwrap());
-        self.0.lock().unwrap().extend(with_current_stream(options));
+        self.of_sockets.lock().unwrap().extend(with_current_stream(options));
         call.arguments()?.str()?;
+        if operation == "defer" {
+            let (deferred, replied) = call.defer()?;
+            *self.deferred.lock().unwrap() = Some(deferred);
+            return Ok(replied);
+        }
         if operation == "fail" {
             return Err(SystemException::unknown(0, CompletionStatus::Yes));
         }
@@ -90,7 +101,7 @@ fn replies_have_the_network_priority_of_their_request() {
     assert_eq!((send("note", 100), send("note", 100)), (None, None));
     assert_eq!(packets.take(), [(0, 0); 2]);
     server.rt_orb.set_network_priorities(Some(Arc::new(Plant)));
-    for number in [100, 10, 100, 50] {
+    for number in [100, 20, 100, 50] {
         assert_eq!(send("note", number), None);
     }
     // A reply with an exception has it as well. The system derives a socket priority from the class where none is given.
@@ -104,6 +115,25 @@ fn replies_have_the_network_priority_of_their_request() {
     // A mapping to no code point: the servant does not run.
     assert_eq!(send("note", 200), Some(SystemExceptionKind::DataConversion));
     assert_eq!(packets.take(), []);
+}
+
+#[test]
+fn a_deferred_reply_has_the_network_priority_of_its_request_in_any_thread() {
+    let server = ProtocolServer::listening(&["iiop"]);
+    server.rt_orb.set_network_priorities(Some(Arc::new(Plant)));
+    let (_, object, packets) = serve(&server, "deferring", PriorityModel::ClientPropagated, true);
+    let mut client = connect(&object);
+    client.send("defer", "text", Some(100));
+    client.send("note", "text", Some(10));
+    assert_eq!(client.reply().1, None);
+    let deferred = packets.deferred.lock().unwrap().take().unwrap();
+    packets.take();
+    _ = deferred.answer(|call| call.reply(|_| Ok(()))).unwrap();
+    drop(deferred);
+    assert_eq!(client.reply().1, None);
+    client.send("note", "text", Some(10));
+    assert_eq!(client.reply().1, None);
+    assert_eq!(packets.take(), [(160, 4)], "after the reply of 10, the deferred one of 100");
 }
 
 #[test]
