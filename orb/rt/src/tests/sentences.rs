@@ -1,7 +1,7 @@
 //! The sentences of the static part that a test can show, each with its tests.
 //!
-//! They are those of Real-time CORBA 1.2 (formal/05-01-04), by the titles of its sections and in our words. Sentences on
-//! programs, on other documents and on the dynamic part are left out.
+//! They are those of Real-time CORBA 1.2 (formal/05-01-04), by the subjects of its sections and in our words; the titles were
+//! not compared with its text. Sentences on programs, on other documents and on the dynamic part are left out.
 
 use std::collections::BTreeSet;
 use std::fs;
