@@ -150,6 +150,9 @@ fn the_second_device_is_that_of_the_player_and_ctrl_c_ends_the_stream() {
         text
     };
     wait_until("the number of flows", || read().contains("spandrel_av_flows 1\n"));
+    // Progress begins with the flows, before the process handles signals.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("ready: ")));
     Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap();
     assert!(child.wait().unwrap().success());
     let end = sender.line("ended: audio: ");
