@@ -124,22 +124,28 @@ impl Reactor {
     /// As [`run`](Self::run), until `done` returns true or the timeout passes; returns whether it did.
     ///
     /// `done` is called first, and after each round of this thread. Another thread that makes it true calls
-    /// [`Registry::wake`].
+    /// [`Registry::wake`]. It need not stay true.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_until(&self, timeout: Option<Duration>, mut done: impl FnMut() -> bool) -> io::Result<bool> {
         self.registry().core().leadership.count_conditional(true);
+        let mut has_ended = false;
+        let mut ends = || {
+            has_ended = done();
+            has_ended
+        };
         let result = self.go(&mut Run {
             deadline: deadline(timeout),
-            done: Some(&mut done),
+            done: Some(&mut ends),
             once: false,
             nesting: Nesting::Outermost,
             calls: 0,
             epoch: StuckEpoch::default(),
         });
         self.registry().core().leadership.count_conditional(false);
-        result.map(|()| done())
+        // What has ended the run may be over by now: another thread may have waited for that.
+        result.map(|()| has_ended || done())
     }
 
     /// Waits once, at most for `timeout`, dispatches the events, and returns the number of handler methods

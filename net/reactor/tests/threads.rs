@@ -562,3 +562,16 @@ fn a_timer_that_another_handler_has_cancelled_is_not_called() {
         }
     }
 }
+
+#[test]
+fn a_condition_that_holds_only_for_a_moment_ends_the_run() {
+    let reactor = Reactor::new().unwrap();
+    let mut checks = 0;
+    let mut holds_once = || {
+        checks += 1;
+        checks == 1
+    };
+    assert!(reactor.run_until(Some(TEST_TIMEOUT), &mut holds_once).unwrap());
+    assert_eq!(checks, 1);
+    assert!(!reactor.run_until(Some(Duration::ZERO), || false).unwrap());
+}
