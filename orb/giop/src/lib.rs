@@ -77,6 +77,6 @@ pub use message::Message;
 pub use message_type::MessageType;
 pub use profile::{IiopProfile, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS};
 pub use reply::{ReplyHeader, ReplyStatus, begin_reply};
-pub use request::{RequestHeader, ResponseFlags};
+pub use request::{HeaderPositions, RequestHeader, ResponseFlags};
 pub use target::{AddressingDisposition, Target};
 pub use template::{CompleteHeader, RequestTemplate};

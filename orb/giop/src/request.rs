@@ -4,7 +4,7 @@
 //! operation | sequence<octet> requesting_principal` 1.2: `ulong request_id | octet response_flags | octet
 //! reserved[3] | target | operation | contexts`, and the body, if there is one, aligned to 8.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, ops::Range};
 
 use spandrel_cdr::{CdrError, Decoder, Encoder, GiopVersion};
 
@@ -147,6 +147,50 @@ impl<'m> RequestHeader<'m> {
             out.len(0)?;
         }
         Ok(Body::begin(out, body_alignment(version), Ok(())))
+    }
+}
+
+/// The positions of a request header in its message, from which the header is made again without decoding.
+#[derive(Clone, Debug)]
+pub struct HeaderPositions {
+    request_id: u32,
+    response: ResponseFlags,
+    object_key: Range<usize>,
+    operation: Range<usize>,
+}
+
+impl HeaderPositions {
+    /// The positions of a header that was decoded from these octets. `None` if it has service contexts, or a target or a
+    /// name that is not as it was sent.
+    #[must_use]
+    pub fn of(header: &RequestHeader<'_>, octets: &[u8]) -> Option<Self> {
+        let RequestHeader { request_id, response, target: Target::Key(key), operation, service_contexts } = header
+        else {
+            return None;
+        };
+        let Cow::Borrowed(operation) = operation else { return None };
+        if !service_contexts.is_empty() {
+            return None;
+        }
+        let range = |part: &[u8]| {
+            let start = part.as_ptr().addr().checked_sub(octets.as_ptr().addr())?;
+            Some(start..start + part.len()).filter(|range| range.end <= octets.len())
+        };
+        let (object_key, operation) = (range(key)?, range(operation.as_bytes())?);
+        Some(Self { request_id: *request_id, response: *response, object_key, operation })
+    }
+
+    /// The header, in the octets of its message or in a copy of them.
+    #[inline]
+    #[must_use]
+    pub fn header<'m>(&self, octets: &'m [u8]) -> Option<RequestHeader<'m>> {
+        Some(RequestHeader {
+            request_id: self.request_id,
+            response: self.response,
+            target: Target::Key(octets.get(self.object_key.clone())?),
+            operation: Cow::Borrowed(str::from_utf8(octets.get(self.operation.clone())?).ok()?),
+            service_contexts: ServiceContexts::NONE,
+        })
     }
 }
 

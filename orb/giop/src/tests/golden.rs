@@ -11,9 +11,9 @@ use std::{collections::HashMap, fs, path::PathBuf};
 
 use spandrel_cdr::{ByteOrder, Decode, Decoder, Encoder, GiopVersion, Ior, Limits};
 use spandrel_giop::{
-    Assembler, Body, CancelRequest, GiopError, HEADER_LEN, IiopProfile, LocateReplyHeader, LocateRequestHeader,
-    Message, MessageHeader, MessageType, ReplyHeader, ReplyStatus, RequestHeader, RequestTemplate, ServiceContext,
-    SystemException, Target, bare_message, begin_reply, ior_from_string, ior_to_string,
+    Assembler, Body, CancelRequest, GiopError, HEADER_LEN, HeaderPositions, IiopProfile, LocateReplyHeader,
+    LocateRequestHeader, Message, MessageHeader, MessageType, ReplyHeader, ReplyStatus, RequestHeader, RequestTemplate,
+    ServiceContext, SystemException, Target, bare_message, begin_reply, ior_from_string, ior_to_string,
 };
 use spandrel_message::MessageBlock;
 use support::hex;
@@ -149,6 +149,12 @@ fn check_request(golden: &Golden, message: &Message, input: &mut Decoder<'_>) {
         check_target(golden, &header.target);
     }
     let contexts = check_contexts(golden, header.service_contexts.iter().map(|context| (context.id, context.data)));
+    let positions = HeaderPositions::of(&header, message.octets());
+    assert_eq!(positions.is_some(), contexts.is_empty() && matches!(header.target, Target::Key(_)), "{}", golden.file);
+    if let Some(positions) = positions {
+        assert_eq!(positions.header(&Vec::from(message.octets())), Some(header.clone()), "{}", golden.file);
+        assert_eq!(positions.header(&message.octets()[..HEADER_LEN]), None, "{}", golden.file);
+    }
     let body = input.rest();
     check_written(golden, message, |out| header.encode(out), body);
     let Target::Key(key) = header.target else { return };

@@ -16,7 +16,10 @@ use std::{
 };
 
 use spandrel_cdr::Decoder;
-use spandrel_giop::{CompletionStatus, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException, minor};
+use spandrel_giop::{
+    CompletionStatus, GiopError, HeaderPositions, Message, ReplyStatus, RequestHeader, ResponseFlags, SystemException,
+    minor,
+};
 use spandrel_orb::{
     CancelReason, CancellationToken, KeptUse, Orb, Spawn, Target,
     internal::{
@@ -58,8 +61,6 @@ use crate::{
 /// A call that was cancelled for another reason ends without a reply.
 pub struct DeferredCall {
     request: OwnedRequest,
-    /// The position of the arguments in the message.
-    body: usize,
     /// Whether the call has been answered, or is being answered.
     is_over: AtomicBool,
     /// Behind the request, because the end of the use comes after that of the entry.
@@ -89,6 +90,10 @@ impl Drop for UseByCall {
 #[derive(Clone)]
 struct OwnedRequest {
     message: Message,
+    /// The positions of its header; `None` if the header is decoded again when it is needed.
+    header: Option<HeaderPositions>,
+    /// The position of the arguments in the message.
+    body: usize,
     /// The response that the client expected when the request was deferred.
     response: ResponseFlags,
     /// The request's record for interceptors.
@@ -116,13 +121,22 @@ impl ServerCall<'_> {
         let kept_use = self.target().map(Target::keep_in_use);
         let (is_begun, ends_before_reply) =
             (kept_use.is_some(), kept_use.as_ref().is_some_and(|kept_use| kept_use.ends_before_reply()));
+        let header = HeaderPositions::of(self.header(), self.message().octets());
         let message = self.message().kept_in(unused.octets.take());
         let (response, passes_on) = (self.response(), self.passes_on);
         let (flow, observed) = (self.flow().cloned(), self.observed().cloned());
         let urgency = ReplyUrgency::of_thread();
         let call = DeferredCall {
-            request: OwnedRequest { message, response, flow, observed, deferred_slot, urgency },
-            body: self.body(),
+            request: OwnedRequest {
+                message,
+                header,
+                body: self.body(),
+                response,
+                flow,
+                observed,
+                deferred_slot,
+                urgency,
+            },
             is_over: AtomicBool::new(false),
             kept_use: UseByCall(kept_use),
             is_begun,
@@ -263,6 +277,17 @@ impl OwnedRequest {
         }
     }
 
+    /// The header, and a decoder of the arguments.
+    #[inline]
+    fn parts<'r>(&'r self, origin: &'r dyn RequestOrigin) -> Result<(RequestHeader<'r>, Decoder<'r>), GiopError> {
+        let mut arguments = origin.decoder(&self.message);
+        let header = self.header.as_ref().and_then(|header| header.header(self.message.octets()));
+        match header {
+            Some(header) => Ok((header, arguments.at(self.body))),
+            None => Ok((RequestHeader::decode(&mut arguments)?, arguments)),
+        }
+    }
+
     /// The state of the request when it was deferred.
     fn state<'r>(&'r self, request: &'r ReceivedRequest<'r>) -> RequestState<'r> {
         let (flow, observed) = (self.flow.as_ref(), self.observed.as_ref());
@@ -274,8 +299,7 @@ impl OwnedRequest {
         if self.origin().orb().is_copied() {
             return;
         }
-        let mut arguments = self.origin().decoder(&self.message);
-        let Ok(header) = RequestHeader::decode(&mut arguments) else { return };
+        let Ok((header, _)) = self.parts(&**self.origin()) else { return };
         let _urgency = ReplyUrgencyScope::enter(self.urgency);
         let request =
             ReceivedRequest::new(&**self.origin(), &self.message, &header).with_deferred_slot(&self.deferred_slot);
@@ -297,7 +321,7 @@ impl DeferredCall {
     /// # Errors
     /// None at present, as for [`ServerCall::arguments`].
     pub fn arguments(&self) -> Result<Decoder<'_>, SystemException> {
-        Ok(self.request.decoder().at(self.body))
+        Ok(self.request.decoder().at(self.request.body))
     }
 
     /// Whether the reply is no longer needed. [`CancelReason`] has the reasons.
@@ -331,8 +355,7 @@ impl DeferredCall {
     ) -> Result<Replied, SystemException> {
         let OwnedRequest { message, flow, deferred_slot, .. } = &self.request;
         origin.orb().check_process()?;
-        let mut arguments = origin.decoder(message);
-        let header = RequestHeader::decode(&mut arguments)?;
+        let (header, arguments) = self.request.parts(origin)?;
         let request_context = RequestContext::of(deferred_slot.deadline);
         let is_marshaled = self.is_begun && (flow.is_some() || self.ends_before_reply);
         let reply_slot = is_marshaled.then(ReplySlot::default);
@@ -415,8 +438,7 @@ impl DeferredCall {
     /// reply is not sent. False, without an effect, if it was cancelled before, or a reply is being sent or was sent.
     pub(crate) fn end_early(&self, exception: &SystemException) -> bool {
         let (origin, OwnedRequest { message, response, deferred_slot, .. }) = (self.origin(), &self.request);
-        let mut arguments = origin.decoder(message);
-        let Ok(header) = RequestHeader::decode(&mut arguments) else { return false };
+        let Ok((header, _)) = self.request.parts(origin) else { return false };
         if origin.orb().is_copied()
             || self.is_cancelled()
             || !deferred_slot.cancellation.try_cancel(CancelReason::TimeExceeded)
@@ -479,8 +501,7 @@ impl DeferredCall {
     }
 
     pub(crate) fn operation(&self) -> String {
-        let header = RequestHeader::decode(&mut self.origin().decoder(&self.request.message));
-        header.map_or_else(|_| String::new(), |header| header.operation.to_string())
+        self.request.parts(self.origin()).map_or_else(|_| String::new(), |(header, _)| header.operation.to_string())
     }
 }
 
