@@ -1,6 +1,9 @@
 //! The half of the side that sends requests and waits for replies.
 
-use crate::{CallFailure, ConnectionEnd, RequestLoss, Written};
+use crate::{
+    CallFailure, ConnectionEnd, RequestLoss, Written,
+    call_table::{CallTable, PendingCall},
+};
 
 /// With more abandoned requests than this, a connection is not used for further calls.
 const MAX_ABANDONED: usize = 256;
@@ -22,8 +25,7 @@ const MAX_ABANDONED: usize = 256;
 /// After the end, nothing begins, and only the first reason for it counts.
 #[derive(Debug)]
 pub struct ClientHalf<W> {
-    /// In any order: entries are large, so that a removal moves only the last one.
-    calls: Vec<PendingCall<W>>,
+    calls: CallTable<W>,
     /// The requests whose replies are dropped when they come.
     abandoned: Vec<u32>,
     /// Whether the peer may send requests, so that messages are awaited without a call.
@@ -31,18 +33,10 @@ pub struct ClientHalf<W> {
     end: Option<ConnectionEnd>,
 }
 
-/// A request without a reply.
-#[derive(Debug)]
-struct PendingCall<W> {
-    request_id: u32,
-    written: Written,
-    waiter: W,
-}
-
 /// The entry of a call that waits for its reply, in the table of a connection.
 #[derive(Debug)]
 pub struct CallEntry<'h, W> {
-    calls: &'h mut Vec<PendingCall<W>>,
+    calls: &'h mut CallTable<W>,
     end: Option<&'h ConnectionEnd>,
     at: usize,
 }
@@ -51,19 +45,19 @@ impl<W> CallEntry<'_, W> {
     /// The thread or task that is given the outcome of the call.
     #[inline]
     pub fn waiter(&mut self) -> &mut W {
-        &mut self.calls[self.at].waiter
+        &mut self.calls.at_mut(self.at).waiter
     }
 
     /// Removes the entry, because its waiter was or will be given the outcome.
     #[inline]
     pub fn remove(self) -> W {
-        self.calls.swap_remove(self.at).waiter
+        self.calls.remove(self.at).waiter
     }
 
     /// The failure of the call, if the connection has ended.
     #[must_use]
     pub fn failure(&self) -> Option<CallFailure> {
-        self.end.map(|end| end.failure(self.calls[self.at].written))
+        self.end.map(|end| end.failure(self.calls.at(self.at).written))
     }
 }
 
@@ -80,7 +74,7 @@ pub enum Abandoned<W> {
 
 impl<W> Default for ClientHalf<W> {
     fn default() -> Self {
-        Self { calls: Vec::new(), abandoned: Vec::new(), accepts_requests: false, end: None }
+        Self { calls: CallTable::default(), abandoned: Vec::new(), accepts_requests: false, end: None }
     }
 }
 
@@ -118,18 +112,25 @@ impl<W> ClientHalf<W> {
     /// # Errors
     /// The waiter, if the connection has ended.
     pub fn begin(&mut self, request_id: u32, waiter: W) -> Result<(), W> {
+        self.begin_written(request_id, waiter, Written::Whole)
+    }
+
+    /// As [`begin`](Self::begin), of a request that the transport has accepted so far.
+    ///
+    /// # Errors
+    /// The waiter, if the connection has ended.
+    pub fn begin_written(&mut self, request_id: u32, waiter: W, written: Written) -> Result<(), W> {
         if self.end.is_some() {
             return Err(waiter);
         }
-        self.calls.push(PendingCall { request_id, written: Written::Whole, waiter });
+        self.calls.push(PendingCall { request_id, written, waiter });
         Ok(())
     }
 
     /// Records how far the transport has accepted a request.
     pub fn set_written(&mut self, request_id: u32, written: Written) {
-        // Most requests are written soon after their beginning.
-        if let Some(call) = self.calls.iter_mut().rev().find(|call| call.request_id == request_id) {
-            call.written = written;
+        if let Some(at) = self.find(request_id) {
+            self.calls.at_mut(at).written = written;
         }
     }
 
@@ -155,7 +156,7 @@ impl<W> ClientHalf<W> {
         self.calls.iter().map(|call| (call.request_id, &call.waiter))
     }
 
-    /// The waiters of all calls without a reply, in no order.
+    /// The waiters of all calls without a reply.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
         self.calls.iter().map(|call| &call.waiter)
     }
@@ -188,7 +189,7 @@ impl<W> ClientHalf<W> {
             self.abandoned.retain(|abandoned| !(is_taken_back && *abandoned == request_id));
             return if self.abandoned.len() < before { Abandoned::NotSent(None) } else { Abandoned::Unknown };
         };
-        let PendingCall { waiter, .. } = self.calls.swap_remove(at);
+        let PendingCall { waiter, .. } = self.calls.remove(at);
         if is_taken_back {
             return Abandoned::NotSent(Some(waiter));
         }
@@ -211,8 +212,8 @@ impl<W> ClientHalf<W> {
         stays: impl Fn(&W) -> bool,
     ) -> (Vec<W>, RequestLoss) {
         self.abandoned.retain(|request_id| !is_lost(*request_id));
-        let lost = self.calls.extract_if(.., |call| is_lost(call.request_id) && !stays(&call.waiter));
-        let waiters = lost.map(|call| call.waiter).collect();
+        let lost = self.calls.extract(|call| is_lost(call.request_id) && !stays(&call.waiter));
+        let waiters = lost.into_iter().map(|call| call.waiter).collect();
         let loss = match &self.end {
             None => RequestLoss::ConnectionAbandoned,
             Some(end) => end.cause.loss(Written::Partly),
@@ -227,13 +228,13 @@ impl<W> ClientHalf<W> {
         let end = self.end.get_or_insert(end);
         self.accepts_requests = false;
         self.abandoned = Vec::new();
-        let ended_calls = self.calls.extract_if(.., |call| !stays(&call.waiter));
-        ended_calls.map(|call| (call.waiter, end.failure(call.written))).collect()
+        let ended_calls = self.calls.extract(|call| !stays(&call.waiter));
+        ended_calls.into_iter().map(|call| (call.waiter, end.failure(call.written))).collect()
     }
 
     #[inline]
     fn find(&self, request_id: u32) -> Option<usize> {
-        self.calls.iter().position(|call| call.request_id == request_id)
+        self.calls.find(request_id)
     }
 }
 

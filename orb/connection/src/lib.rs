@@ -72,6 +72,7 @@
 #![forbid(unsafe_code)]
 
 mod appended;
+mod call_table;
 mod classify;
 mod client;
 #[cfg(test)]
