@@ -8,11 +8,11 @@ mod block_on;
 
 use std::{
     cell::Cell,
-    collections::HashMap,
     io,
     sync::{OnceLock, Weak},
 };
 
+use slab::Slab;
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_ipc::{Interest, Pollable};
 use spandrel_reactor::{
@@ -97,9 +97,28 @@ pub(crate) trait TimedCall: Send + Sync {
 /// A call's entry among the pending ones.
 #[derive(Debug)]
 pub(crate) struct TimedCallId {
-    key: u64,
+    key: CallKey,
     of_request: bool,
     timer: Option<TimerId>,
+}
+
+/// The entry of a call, and the number of its registration. Its timer may run after the call has ended, when another call
+/// has the entry.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct CallKey {
+    entry: u32,
+    registration: u32,
+}
+
+impl CallKey {
+    /// The argument of the timer.
+    fn to_argument(self) -> u64 {
+        u64::from(self.registration) << 32 | u64::from(self.entry)
+    }
+
+    fn from_argument(argument: u64) -> Self {
+        Self { entry: argument as u32, registration: (argument >> 32) as u32 }
+    }
 }
 
 /// The reactor, its thread, and the pending calls.
@@ -118,11 +137,21 @@ struct ReactorThread {
 
 #[derive(Default)]
 struct Calls {
-    waiting: HashMap<u64, Weak<dyn TimedCall>>,
+    /// The calls with the numbers of their registrations.
+    waiting: Slab<(u32, Weak<dyn TimedCall>)>,
     /// The number of entries that are requests of clients.
     requests: usize,
-    next: u64,
+    registrations: u32,
     is_closed: bool,
+}
+
+impl Calls {
+    /// Removes a call, unless its entry is that of another one by now.
+    fn remove(&mut self, key: CallKey) -> Option<Weak<dyn TimedCall>> {
+        let entry = key.entry as usize;
+        let is_of_key = self.waiting.get(entry).is_some_and(|(registration, _)| *registration == key.registration);
+        if is_of_key { self.waiting.try_remove(entry).map(|(_, call)| call) } else { None }
+    }
 }
 
 impl std::fmt::Debug for Calls {
@@ -188,17 +217,24 @@ impl ClientReactor {
         of_request: bool,
     ) -> Result<TimedCallId, SystemException> {
         let reactor_thread = self.reactor_thread(&mut calls).map_err(no_reactor)?;
-        let key = calls.next;
-        calls.next += 1;
+        let Calls { waiting, requests, registrations, .. } = &mut *calls;
+        let vacant = waiting.vacant_entry();
+        let entry = u32::try_from(vacant.key()).expect("the number of entries is limited");
+        *registrations = registrations.wrapping_add(1);
+        let key = CallKey { entry, registration: *registrations };
         let timer = match deadline {
             None => None,
             Some(deadline) => {
                 let registry = reactor_thread.reactor.registry();
-                Some(registry.schedule(reactor_thread.clock, deadline.remaining(), None, key).map_err(no_reactor)?)
+                Some(
+                    registry
+                        .schedule(reactor_thread.clock, deadline.remaining(), None, key.to_argument())
+                        .map_err(no_reactor)?,
+                )
             }
         };
-        calls.waiting.insert(key, call);
-        calls.requests += usize::from(of_request);
+        vacant.insert((key.registration, call));
+        *requests += usize::from(of_request);
         Ok(TimedCallId { key, of_request, timer })
     }
 
@@ -207,7 +243,7 @@ impl ClientReactor {
         let mut calls = self.calls.lock();
         // Also for a call that the timer has removed: each id is given back once.
         calls.requests -= usize::from(call_id.of_request && !calls.is_closed);
-        let removed = calls.waiting.remove(&call_id.key);
+        let removed = calls.remove(call_id.key);
         drop(calls);
         drop(removed);
         if let (Some(timer), Some(reactor_thread)) = (call_id.timer, self.reactor_thread.get()) {
@@ -221,6 +257,9 @@ impl ClientReactor {
     /// # Errors
     /// NO_RESOURCES if the reactor cannot be started.
     pub fn register_connection(&self, connection: &Arc<ClientConnection>) -> Result<(), SystemException> {
+        if connection.is_registered() {
+            return Ok(());
+        }
         let registry = self.registry().map_err(no_reactor)?;
         let register = |connection: &Arc<ClientConnection>| {
             let handler = ConnectionInput {
@@ -251,7 +290,10 @@ impl ClientReactor {
         calls.is_closed = true;
         let waiting = std::mem::take(&mut calls.waiting);
         drop(calls);
-        waiting.into_values().filter_map(|call| call.upgrade()).for_each(|call| call.end(ExpiryReason::Shutdown));
+        waiting
+            .into_iter()
+            .filter_map(|(_, (_, call))| call.upgrade())
+            .for_each(|call| call.end(ExpiryReason::Shutdown));
     }
 
     /// The reactor, which is started if it does not run yet.
@@ -335,7 +377,7 @@ impl EventHandler for Clock {
 
     fn handle_timeout(&mut self, _context: &Context<'_>, timer: Expired) -> io::Result<()> {
         let Some(calls) = self.0.upgrade() else { return Ok(()) };
-        let call = calls.lock().waiting.remove(&timer.argument);
+        let call = calls.lock().remove(CallKey::from_argument(timer.argument));
         if let Some(call) = call.and_then(|call| call.upgrade()) {
             call.end(ExpiryReason::DeadlinePassed);
         }
