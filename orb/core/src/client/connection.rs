@@ -188,7 +188,9 @@ impl ClientConnection {
 
     /// Marks further contexts as sent.
     pub(crate) fn mark_sent(&self, contexts: SentContexts) {
-        self.sent_contexts.fetch_or(contexts.bits(), Ordering::Release);
+        if !self.sent_contexts().contains(contexts) {
+            self.sent_contexts.fetch_or(contexts.bits(), Ordering::Release);
+        }
     }
 
     /// Whether no context is left to be sent on the connection.

@@ -110,13 +110,17 @@ impl EncodedArguments {
         encode: &impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Self, CdrError> {
         let mut out = Encoder::reusing(scratch::take(), wire);
-        let mut body = destination.template.begin(&mut out, 0, ResponseFlags::TWO_WAY, operation, &[]);
-        if !out.position().is_multiple_of(8) {
-            // GIOP 1.2 aligns every body to 8. The object may be forwarded to a server of that version, as services that are known by
-            // a URL are.
+        // GIOP 1.2 aligns every body to 8. A name that cannot be encoded is reported with the header.
+        let is_aligned = wire.version >= GiopVersion::V1_2 && !operation.contains('\0');
+        let body = (!is_aligned).then(|| {
+            let body = destination.template.begin(&mut out, 0, ResponseFlags::TWO_WAY, operation, &[]);
+            if out.position().is_multiple_of(8) {
+                return body;
+            }
+            // The object may be forwarded to a server of that version, as services that are known by a URL are.
             out.truncate(0);
-            body = destination.template.begin(&mut out, 0, ResponseFlags::TWO_WAY, operation, &[shim()]);
-        }
+            destination.template.begin(&mut out, 0, ResponseFlags::TWO_WAY, operation, &[shim()])
+        });
         let start = out.position();
         let written = encode(&mut out);
         let octets = written.is_ok().then(|| copy_from(&out, start));
@@ -125,7 +129,7 @@ impl EncodedArguments {
             GiopVersion::V1_1 => out.divisible_runs().map(|run| run.start - start..run.end - start).collect(),
             _ => Vec::new(),
         };
-        let ended = written.and_then(|()| body.end(&mut out));
+        let ended = written.and_then(|()| body.map_or(Ok(()), |body| body.end(&mut out)));
         scratch::give(out);
         ended?;
         Ok(Self { octets: octets.unwrap_or_default(), offset: start % 8, wire, is_coded, divisible })

@@ -17,7 +17,7 @@ use std::{
 
 use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException, minor};
 use spandrel_sync::time::Instant;
-use spandrel_sync::{Arc, Mutex};
+use spandrel_sync::{Arc, Mutex, MutexGuard};
 use spandrel_transport::Deadline;
 
 use super::arguments::Arguments;
@@ -183,11 +183,7 @@ impl Call {
         if self.object.orb().is_copied() {
             return Poll::Ready(Err(process_is_a_copy().with_completed(CompletionStatus::Maybe)));
         }
-        if !self.has_ended(waker) {
-            return Poll::Pending;
-        }
-        let outcome = self.state.lock().outcome.take();
-        outcome.map_or(Poll::Pending, Poll::Ready)
+        self.poll_outcome(waker, Option::take).map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Whether there is an outcome; if not, `waker` will be woken when there is.
@@ -195,22 +191,25 @@ impl Call {
         if self.object.orb().is_copied() {
             return true;
         }
-        let state = self.state.lock();
-        if state.outcome.is_some() {
-            return true;
-        }
-        if state.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
-            return false;
+        self.poll_outcome(waker, |outcome| outcome.is_some().then_some(())).is_some()
+    }
+
+    /// Reads the outcome by `read`, under the lock. If there is none, `waker` will be woken when there is.
+    fn poll_outcome<T>(&self, waker: &Waker, read: impl Fn(&mut Option<Outcome>) -> Option<T>) -> Option<T> {
+        let mut state = self.state.lock();
+        let outcome = read(&mut state.outcome);
+        if outcome.is_some() || state.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            return outcome;
         }
         drop(state);
         // Cloned, and the old one dropped, outside of the lock: both run code of the program.
         let waker = waker.clone();
         let mut state = self.state.lock();
-        let has_ended = state.outcome.is_some();
-        let unused = if has_ended { Some(waker) } else { state.waker.replace(waker) };
+        let outcome = read(&mut state.outcome);
+        let unused = if outcome.is_some() { Some(waker) } else { state.waker.replace(waker) };
         drop(state);
         drop(unused);
-        has_ended
+        outcome
     }
 
     /// Abandons the call: its future was dropped.
@@ -276,6 +275,10 @@ impl Call {
             return;
         }
         state.is_over = true;
+        if self.reply_start.is_none() && self.observed.is_none() && outcome.is_ok() {
+            // The usual end, under the same lock.
+            return self.publish_in(state, outcome);
+        }
         drop(state);
         if let (Some(start), Ok(Some(_))) = (self.reply_start, &outcome) {
             return self.finish_at(start, outcome);
@@ -307,7 +310,10 @@ impl Call {
             let status = outcome.as_ref().map(|reply| reply.as_ref().and_then(Reply::status));
             observed.end(self.object.interface_label(), &self.operation, status);
         }
-        let mut state = self.state.lock();
+        self.publish_in(self.state.lock(), outcome);
+    }
+
+    fn publish_in(&self, mut state: MutexGuard<'_, CallState>, outcome: Outcome) {
         state.outcome = Some(outcome);
         let (waker, call_id) = (state.waker.take(), state.call_id.take());
         drop(state);

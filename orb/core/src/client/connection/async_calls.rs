@@ -169,6 +169,11 @@ impl ClientConnection {
         state.downcast_ref()
     }
 
+    /// Whether the connection is registered with a reactor.
+    pub(crate) fn is_registered(&self) -> bool {
+        self.find_async_state().is_some_and(|state| state.registration.is_registered())
+    }
+
     /// Registers the connection with a reactor, unless it is registered.
     ///
     /// # Errors
@@ -204,7 +209,7 @@ impl ClientConnection {
     ) -> Result<(), CallFailure> {
         // Made before the call has an entry: a thread that ends the connection fails the calls only if there is one.
         self.async_state();
-        let others;
+        let (others, may_append);
         {
             let mut pending = self.pending.lock();
             pending.half.check_open()?;
@@ -212,18 +217,21 @@ impl ClientConnection {
             if others >= bounds.requests {
                 return Err(self.too_many_pending(bounds.requests));
             }
-            let begun = pending.half.begin(request_id, receiver.into());
+            may_append = kind == UnsentKind::TwoWay && SendHalf::may_append(others);
+            // Another thread may write an appended request at any time, and then records the contrary.
+            let written = if may_append { Written::Partly } else { Written::Whole };
+            let begun = pending.half.begin_written(request_id, receiver.into(), written);
             debug_assert!(begun.is_ok(), "it was open under the same lock");
             if pending.reader.is_some() {
                 self.async_state().registration.want_input();
             }
         }
         self.async_state().registration.update_interest(true);
-        if kind == UnsentKind::TwoWay
-            && SendHalf::may_append(others)
-            && self.append(request_id, request, others, bounds.octets)
-        {
-            return Ok(());
+        if may_append {
+            if self.append(request_id, request, others, bounds.octets) {
+                return Ok(());
+            }
+            self.mark_written(request_id, Written::Whole);
         }
         self.write_or_queue(request_id, request, kind, bounds.octets, None)
     }
@@ -231,17 +239,23 @@ impl ClientConnection {
     /// Appends a request to those that the reactor writes together, if that is so with `others` in flight.
     fn append(&self, request_id: u32, request: &Encoder<'_>, others: usize, limit: usize) -> bool {
         let len = request.position();
-        let appended = self.async_state().write_queue.lock().octets;
-        if len > self.fragment_size || self.is_retired() || appended.saturating_add(len) > limit {
+        if len > self.fragment_size || self.is_retired() {
             return false;
         }
-        // Another thread that writes is followed by what is queued.
-        let appends = self.writer.try_lock().is_none_or(|writer| writer.half.appends(others, appended, len));
-        if !appends {
-            return false;
+        let message = UnsentMessage::new(request_id, request, None, 0, UnsentKind::TwoWay);
+        let state = self.async_state();
+        let mut write_queue = state.write_queue.lock();
+        let appended = write_queue.octets;
+        // Another thread that writes is followed by what is queued. Not waited for: that thread may wait for the queue.
+        let appends = appended.saturating_add(len) <= limit
+            && self.writer.try_lock().is_none_or(|writer| writer.half.appends(others, appended, len));
+        if appends {
+            // As far as the write side was open just now; it fails what is queued when it ends.
+            write_queue.push(message);
+            drop(write_queue);
+            state.registration.want_output();
         }
-        // As far as the write side was open just now; it fails what is queued when it ends.
-        self.queue(UnsentMessage::new(request_id, request, None, 0, UnsentKind::TwoWay), limit).is_ok()
+        appends
     }
 
     /// Writes as much as the transport takes without waiting, and leaves the rest to the reactor. Fails if

@@ -17,6 +17,17 @@ pub(crate) enum LeaseResult {
 }
 
 impl Peer {
+    /// Leases an open connection, if the call need not wait for one.
+    pub(crate) fn lease_at_once(self: &Arc<Self>) -> Option<Lease<Arc<Self>>> {
+        plug_in();
+        let (pool, choice) = self.choose(self.pool.lock(), |_| true);
+        drop(pool);
+        let LeaseChoice::Take(connection) = choice else { return None };
+        let lease = Lease { peer: Arc::clone(self), connection, fresh: false };
+        self.flush_other_connections(&lease);
+        Some(lease)
+    }
+
     /// [`lease`](Self::lease) without waiting: a thread opens a connection if needed, and `call` is notified.
     pub(crate) fn lease_async(
         self: &Arc<Self>,
@@ -31,9 +42,9 @@ impl Peer {
     }
 
     /// [`lease_open`](Self::lease_open) for asynchronous calls.
-    pub(crate) fn lease_open_async(self: &Arc<Self>) -> Result<LeaseResult, CallFailure> {
+    pub(crate) fn lease_open_async(self: &Arc<Self>) -> Result<Lease<Arc<Self>>, CallFailure> {
         let connection = self.find_open(|_| true)?;
-        Ok(LeaseResult::Leased(Lease { peer: Arc::clone(self), connection, fresh: false }))
+        Ok(Lease { peer: Arc::clone(self), connection, fresh: false })
     }
 
     /// Leases a connection; `connect` opens a new one.

@@ -84,7 +84,9 @@ impl Pool {
         };
         let pooled = &mut self.connections[at];
         pooled.users -= 1;
-        pooled.last_use = Instant::now();
+        if pooled.users == 0 {
+            pooled.last_use = Instant::now();
+        }
         pooled.marks.record_use();
         if connection.is_retired() {
             self.connections.swap_remove(at);

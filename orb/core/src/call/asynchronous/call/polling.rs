@@ -73,18 +73,22 @@ impl Call {
         }
         let (connect_time, keeps_connections) = (invocation.begin_lease(), invocation.keeps_connections());
         let destination = self.destination(progress.forward.as_deref(), progress.selected);
+        let leased = match (invocation.adopted(destination), keeps_connections) {
+            (Some(adopted), _) => Ok(Some(Lease::of(Arc::clone(&destination.peer), adopted))),
+            (None, true) => destination.peer.lease_open_async().map(Some),
+            (None, false) => Ok(destination.peer.lease_at_once()),
+        };
+        match leased {
+            Ok(Some(lease)) => return self.send(lease, progress),
+            Ok(None) => {}
+            Err(failure) => return self.handle_failure(failure, progress),
+        }
         let peer = Arc::clone(&destination.peer);
-        let adopted = invocation.adopted(destination);
         // Before the event can be reported.
         if !self.set_awaited_event(AwaitedEvent::Connection(Arc::clone(&peer)), progress) {
             return None;
         }
-        let lease_result = match (adopted, keeps_connections) {
-            (Some(adopted), _) => Ok(LeaseResult::Leased(Lease::of(peer, adopted))),
-            (None, true) => peer.lease_open_async(),
-            (None, false) => peer.lease_async(connect_time, &(Arc::clone(self) as Arc<dyn ReplyReceiver>)),
-        };
-        match lease_result {
+        match peer.lease_async(connect_time, &(Arc::clone(self) as Arc<dyn ReplyReceiver>)) {
             Ok(LeaseResult::Parked) => None,
             Ok(LeaseResult::Leased(lease)) => self.send(lease, self.take_progress()?),
             Err(failure) => self.handle_failure(failure, self.take_progress()?),

@@ -5,7 +5,7 @@ use std::{fmt, io, time::Duration};
 use spandrel_ipc::Interest;
 use spandrel_sync::{
     Arc, Mutex, MutexGuard,
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
 use super::{
@@ -44,15 +44,11 @@ pub(crate) trait ReactorRegistration: Send + Sync + fmt::Debug {
 pub(super) struct Registration {
     /// The events that the reactor is to wait for.
     wanted_interest: AtomicU8,
+    /// The events that it waits for now, or as soon as the thread with the lock has said so.
+    reported_interest: AtomicU8,
+    is_registered: AtomicBool,
     /// The registration, made by the first asynchronous call.
-    state: Mutex<RegistrationState>,
-}
-
-/// The registration, and the interest that it has now.
-#[derive(Debug, Default)]
-struct RegistrationState {
-    registration: Option<Arc<dyn ReactorRegistration>>,
-    reported_interest: u8,
+    registration: Mutex<Option<Arc<dyn ReactorRegistration>>>,
 }
 
 impl Registration {
@@ -64,20 +60,29 @@ impl Registration {
         &self,
         register: impl FnOnce() -> io::Result<Arc<dyn ReactorRegistration>>,
     ) -> io::Result<()> {
-        let mut state = self.state.lock();
-        if state.registration.is_some() {
+        let mut registration = self.registration.lock();
+        if registration.is_some() {
             return Ok(());
         }
-        state.registration = Some(register()?);
-        drop(state);
+        *registration = Some(register()?);
+        self.is_registered.store(true, Ordering::SeqCst);
+        drop(registration);
         self.update_interest(true);
         Ok(())
     }
 
+    pub(super) fn is_registered(&self) -> bool {
+        self.is_registered.load(Ordering::SeqCst)
+    }
+
     /// Leaves the reactor, if the connection is registered. It may register again.
     pub(super) fn leave(&self) {
-        let registration = self.state.lock().registration.take();
-        if let Some(registration) = registration {
+        let mut registration = self.registration.lock();
+        self.is_registered.store(false, Ordering::SeqCst);
+        self.reported_interest.store(0, Ordering::SeqCst);
+        let ended = registration.take();
+        drop(registration);
+        if let Some(registration) = ended {
             registration.deregister();
         }
     }
@@ -111,26 +116,30 @@ impl Registration {
 
     /// Passes the wanted interest to the reactor. `is_drained`: the reader has buffered no further input.
     pub(super) fn update_interest(&self, is_drained: bool) {
-        let mut state = self.state.lock();
-        // Loaded under the lock, so that the last caller passes the newest value.
+        // In most cases nothing is to be done. A thread that passes an older value loads the wanted one again afterwards.
+        if is_drained && self.changed_interest().is_none() {
+            return;
+        }
+        let registration = self.registration.lock();
+        let Some(registration) = &*registration else { return };
+        while let Some(wanted_interest) = self.changed_interest() {
+            self.reported_interest.store(wanted_interest, Ordering::SeqCst);
+            registration.wait_for(interest(wanted_interest));
+        }
+        if !is_drained && self.wanted_interest.load(Ordering::SeqCst) & INPUT != 0 {
+            registration.mark_readable();
+        }
+    }
+
+    /// The interest that the reactor is to have, unless it has it already.
+    fn changed_interest(&self) -> Option<u8> {
+        let reported_interest = self.reported_interest.load(Ordering::SeqCst);
         let mut wanted_interest = self.wanted_interest.load(Ordering::SeqCst);
         if wanted_interest & IN_TURN != 0 {
             // The end of the turn looks whether there is output.
-            wanted_interest = wanted_interest & INPUT | state.reported_interest & OUTPUT;
+            wanted_interest = wanted_interest & INPUT | reported_interest & OUTPUT;
         }
-        let is_changed = state.reported_interest != wanted_interest;
-        let is_readable = !is_drained && wanted_interest & INPUT != 0;
-        if !is_changed && !is_readable {
-            return;
-        }
-        let Some(registration) = state.registration.clone() else { return };
-        if is_changed {
-            state.reported_interest = wanted_interest;
-            registration.wait_for(interest(wanted_interest));
-        }
-        if is_readable {
-            registration.mark_readable();
-        }
+        (wanted_interest != reported_interest).then_some(wanted_interest)
     }
 
     /// Removes the next messages to be written. Without any, the reactor no longer waits for output.
