@@ -187,8 +187,11 @@ impl EncodedArguments {
 
 /// Copies the octets from this position on.
 fn copy_from(out: &Encoder<'_>, mut from: usize) -> Vec<u8> {
+    if out.position() == from {
+        return Vec::new();
+    }
     let mut octets = Vec::with_capacity(out.position() - from);
-    for part in &out.parts() {
+    for part in out.slices() {
         let skipped = from.min(part.len());
         octets.extend_from_slice(&part[skipped..]);
         from -= skipped;

@@ -242,7 +242,6 @@ impl ClientConnection {
         if len > self.fragment_size || self.is_retired() {
             return false;
         }
-        let message = UnsentMessage::new(request_id, request, None, 0, UnsentKind::TwoWay);
         let state = self.async_state();
         let mut write_queue = state.write_queue.lock();
         let appended = write_queue.octets;
@@ -251,6 +250,7 @@ impl ClientConnection {
             && self.writer.try_lock().is_none_or(|writer| writer.half.appends(others, appended, len));
         if appends {
             // As far as the write side was open just now; it fails what is queued when it ends.
+            let message = UnsentMessage::appended(write_queue.take_spare(), request_id, request);
             write_queue.push(message);
             drop(write_queue);
             state.registration.want_output();

@@ -22,29 +22,33 @@ const MOST_OCTETS: usize = 64 << 10;
 
 /// The first messages of a write queue, taken by the thread that holds the write lock.
 #[derive(Debug)]
-pub(super) struct Run(VecDeque<UnsentMessage>);
+pub(super) struct Run {
+    messages: VecDeque<UnsentMessage>,
+    /// The memory of requests that were written.
+    spares: Vec<Vec<u8>>,
+}
 
 impl Run {
     /// Takes as many messages as one write should have.
     pub(super) fn take(write_queue: &Mutex<WriteQueue>) -> Self {
-        let mut run = VecDeque::new();
         let mut write_queue = write_queue.lock();
+        let mut messages = if write_queue.messages.is_empty() { VecDeque::new() } else { write_queue.take_run() };
         let mut octets = 0;
-        while run.len() < MOST_MESSAGES && octets < MOST_OCTETS {
+        while messages.len() < MOST_MESSAGES && octets < MOST_OCTETS {
             let Some(message) = write_queue.take(0) else { break };
             octets += message.unwritten();
-            run.push_back(message);
+            messages.push_back(message);
         }
-        Self(run)
+        Self { messages, spares: Vec::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.messages.is_empty()
     }
 
     /// Whether a message is still to be written.
     pub(super) fn has_unwritten(&self) -> bool {
-        self.0.iter().any(|message| !message.is_whole())
+        self.messages.iter().any(|message| !message.is_whole())
     }
 
     /// Writes the messages by one `send`, and records how far it has come.
@@ -66,7 +70,7 @@ impl Run {
             send(&parts).and_then(|sent| if sent == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(sent) });
         drop(parts);
         let mut left = *sent.as_ref().unwrap_or(&0);
-        for message in self.0.iter_mut().filter(|message| !message.is_whole()) {
+        for message in self.messages.iter_mut().filter(|message| !message.is_whole()) {
             let accepted = left.min(message.unwritten());
             message.at += accepted;
             left -= accepted;
@@ -79,39 +83,41 @@ impl Run {
     /// Drops the messages that were written, without the one-ways that a call waits for. The one that was written in
     /// part becomes the message that comes first.
     pub(super) fn settle(&mut self, Unsent { rest, batching }: &mut Unsent, statistics: &Statistics) {
-        let mut remaining = VecDeque::new();
-        for message in self.0.drain(..) {
+        for _ in 0..self.messages.len() {
+            let Some(message) = self.messages.pop_front() else { break };
             match message.kind {
                 UnsentKind::Batch if message.is_whole() => batching.end(&mut Some(message), false, statistics),
-                UnsentKind::TwoWay | UnsentKind::Untracked if message.is_whole() => {}
+                UnsentKind::TwoWay | UnsentKind::Untracked if message.is_whole() => {
+                    self.spares.extend(message.into_spare());
+                }
                 _ if message.at > 0 && !message.is_whole() => *rest = Some(message),
-                _ => remaining.push_back(message),
+                _ => self.messages.push_back(message),
             }
         }
-        self.0 = remaining;
     }
 
     /// Removes the one-ways that were written and that calls wait for; returns their request ids.
     pub(super) fn take_one_ways(&mut self) -> Vec<u32> {
         let is_done = |message: &&UnsentMessage| message.is_whole() && message.kind == UnsentKind::OneWay;
-        let request_ids = self.0.iter().filter(is_done).map(|message| message.request_id).collect();
-        self.0.retain(|message| !is_done(&message));
+        let request_ids = self.messages.iter().filter(is_done).map(|message| message.request_id).collect();
+        self.messages.retain(|message| !is_done(&message));
         request_ids
     }
 
     /// Puts back what is left, before what was queued meanwhile.
     pub(super) fn put_back(mut self, write_queue: &Mutex<WriteQueue>) {
-        if self.is_empty() {
+        if self.messages.capacity() == 0 && self.spares.is_empty() {
             return;
         }
         let mut write_queue = write_queue.lock();
-        while let Some(message) = self.0.pop_back() {
+        while let Some(message) = self.messages.pop_back() {
             write_queue.put_back(message);
         }
+        write_queue.give_spares(&mut self.spares, self.messages);
     }
 
     fn unwritten(&self) -> impl Iterator<Item = &UnsentMessage> {
-        self.0.iter().filter(|message| !message.is_whole())
+        self.messages.iter().filter(|message| !message.is_whole())
     }
 
     /// Records this for the calls of messages that are not whole.

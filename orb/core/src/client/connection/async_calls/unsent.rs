@@ -17,6 +17,11 @@ use crate::{
     diagnostics::statistics::{Level, Statistics},
 };
 
+/// The most buffers of written requests that a connection keeps for further ones.
+const MOST_SPARES: usize = 128;
+/// The largest of them.
+const LARGEST_SPARE: usize = 256;
+
 /// A written buffer with a larger capacity than this is not reused.
 const MAX_SPARE_CAPACITY: usize = 128 * 1024;
 
@@ -25,6 +30,10 @@ const MAX_SPARE_CAPACITY: usize = 128 * 1024;
 pub(super) struct WriteQueue {
     pub(super) messages: VecDeque<UnsentMessage>,
     pub(super) octets: usize,
+    /// The memory of written requests.
+    spares: Vec<Vec<u8>>,
+    /// The memory of a run.
+    spare_run: VecDeque<UnsentMessage>,
 }
 
 impl WriteQueue {
@@ -33,6 +42,28 @@ impl WriteQueue {
         // From the end: all messages are of equal urgency in most programs.
         let at = self.messages.iter().rposition(|before| before.urgency >= message.urgency).map_or(0, |at| at + 1);
         self.messages.insert(at, message);
+    }
+
+    /// An empty buffer for a request.
+    pub(super) fn take_spare(&mut self) -> Vec<u8> {
+        self.spares.pop().unwrap_or_default()
+    }
+
+    /// Keeps the buffers of requests that were written, and the memory of their run.
+    pub(super) fn give_spares(&mut self, spares: &mut Vec<Vec<u8>>, run: VecDeque<UnsentMessage>) {
+        if self.spares.is_empty() {
+            std::mem::swap(&mut self.spares, spares);
+        }
+        self.spares.append(spares);
+        self.spares.truncate(MOST_SPARES);
+        if run.capacity() > self.spare_run.capacity() {
+            self.spare_run = run;
+        }
+    }
+
+    /// An empty run.
+    pub(super) fn take_run(&mut self) -> VecDeque<UnsentMessage> {
+        std::mem::take(&mut self.spare_run)
     }
 
     /// Adds a message that was queued before: it comes before those of its urgency.
@@ -181,6 +212,19 @@ impl UnsentMessage {
         let mut boundaries: Vec<_> = fragments.boundaries().collect();
         boundaries.pop();
         whole(fragments.to_vec(message), boundaries)
+    }
+
+    /// A request that is appended, in this memory.
+    pub(super) fn appended(mut octets: Vec<u8>, request_id: u32, request: &Encoder<'_>) -> Self {
+        octets.clear();
+        request.slices().for_each(|slice| octets.extend_from_slice(slice));
+        let (kind, urgency) = (UnsentKind::TwoWay, urgency::current());
+        Self { request_id, octets, at: 0, kind, urgency, boundaries: Vec::new(), _charge: None, messages: 1 }
+    }
+
+    /// The memory of a written request, for another one.
+    pub(super) fn into_spare(self) -> Option<Vec<u8>> {
+        (self.kind == UnsentKind::TwoWay && self.octets.capacity() <= LARGEST_SPARE).then_some(self.octets)
     }
 
     /// Ends the message after the fragment that is being written, and appends `cancel`, with which the server
