@@ -267,9 +267,9 @@ pub mod options {
 #[cfg(feature = "asynchronous")]
 pub mod messaging {
     #[doc(inline)]
-    pub use spandrel_orb::AsyncReply;
-    #[doc(inline)]
     pub use spandrel_orb::messaging::*;
+    #[doc(inline)]
+    pub use spandrel_orb::{AsyncReply, NarrowReply};
 }
 
 /// Diagnostics of an ORB: its counters, and the contexts of distributed traces, which requests carry.
@@ -403,7 +403,7 @@ pub mod server {
     pub use spandrel_server::{
         AdapterWait, DeferredCall, DeferredOperations, DeferredReply, DeferringSkeleton, Entry, LastTarget,
         ObjectAdapter, Replied, Reservation, Resolution, Servant, ServantUse, ServedAsyncBy, ServedBy, ServerCall,
-        TakenRequest, Upcall,
+        Skeleton, TakenRequest, Upcall,
     };
 }
 

@@ -78,7 +78,6 @@ pub mod bulk {
     }
 
     /// An operation of a stream end has failed.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct Failed {
         /// The kind of the failure.
         pub code: FailureCode,
@@ -342,130 +341,73 @@ pub mod bulk {
         fn cancel(&self, reason: &str) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: StreamEndServant + ?Sized> StreamEndServant for ::std::sync::Arc<S> {
-        fn state(&self) -> Result<Progress, rt::SystemException> {
-            S::state(self)
-        }
-
-        fn renew(&self) -> Result<Ticket, stream_end::RenewError> {
-            S::renew(self)
-        }
-
-        fn dial(
-            &self,
-            at: &Endpoints,
-            secret: &Token,
-        ) -> Result<(), stream_end::DialError> {
-            S::dial(self, at, secret)
-        }
-
-        fn read(&self, offset: u64, limit: u32) -> Result<Part, stream_end::ReadError> {
-            S::read(self, offset, limit)
-        }
-
-        fn write(
-            &self,
-            offset: u64,
-            data: &Chunk,
-        ) -> Result<(), stream_end::WriteError> {
-            S::write(self, offset, data)
-        }
-
-        fn finish(
-            &self,
-            length: u64,
-            checksum: u32,
-        ) -> Result<(), stream_end::FinishError> {
-            S::finish(self, length, checksum)
-        }
-
-        fn cancel(&self, reason: &str) -> Result<(), rt::SystemException> {
-            S::cancel(self, reason)
-        }
-    }
-
     /// Dispatches requests for `Bulk::StreamEnd` to an implementation of its servant trait.
-    pub struct StreamEndSkeleton<S>(pub S);
+    pub type StreamEndSkeleton<S> = rt::Skeleton<StreamEnd, S>;
 
-    impl<S> StreamEndSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: StreamEndServant> rt::Servant for StreamEndSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:spandrel/Bulk/StreamEnd:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:spandrel/Bulk/StreamEnd:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: StreamEndServant + ?Sized> rt::Dispatch<S> for StreamEnd {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["_get_state", "cancel", "dial", "finish", "read", "renew", "write"],
                 0,
-                &[5, 2, 2],
-                &[1, 7, 2, 3, 4, 5, 6, 0],
+                b"\x05\0\x02\0\x02\0\x01\0\x07\0\x02\0\x03\0\x04\0\x05\0\x06\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, StreamEndServant::state(&self.0)),
+                0 => rt::answer(call, StreamEndServant::state(servant)),
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let reason = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, StreamEndServant::cancel(&self.0, &reason))
+                    rt::serve(
+                        call,
+                        |(reason,)| StreamEndServant::cancel(servant, rt::text(reason)),
+                    )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let at: Endpoints = rt::decode(input)?;
-                    let secret: Token = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, StreamEndServant::dial(&self.0, &at, &secret))
+                    rt::serve(
+                        call,
+                        |(at, secret)| StreamEndServant::dial(servant, at, secret),
+                    )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let length: u64 = rt::decode(input)?;
-                    let checksum: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, StreamEndServant::finish(&self.0, length, checksum))
+                    rt::serve(
+                        call,
+                        |(length, checksum)| StreamEndServant::finish(
+                            servant,
+                            *length,
+                            *checksum,
+                        ),
+                    )
                 }
                 4 => {
-                    let input = &mut call.arguments()?;
-                    let offset: u64 = rt::decode(input)?;
-                    let limit: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, StreamEndServant::read(&self.0, offset, limit))
+                    rt::serve(
+                        call,
+                        |(offset, limit)| StreamEndServant::read(
+                            servant,
+                            *offset,
+                            *limit,
+                        ),
+                    )
                 }
-                5 => rt::answer(call, StreamEndServant::renew(&self.0)),
+                5 => rt::answer(call, StreamEndServant::renew(servant)),
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let offset: u64 = rt::decode(input)?;
-                    let data: Chunk = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, StreamEndServant::write(&self.0, offset, &data))
+                    rt::serve(
+                        call,
+                        |(offset, data)| StreamEndServant::write(servant, *offset, data),
+                    )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { StreamEnd, StreamEndServant by StreamEndSkeleton }
+    rt::served! { StreamEnd, StreamEndServant }
 
     /// The errors of operations that raise `Bulk::Failed`.
-    #[derive(Clone)]
     pub enum FailedError {
         /// The exception `Bulk::Failed`.
         Failed(Failed),

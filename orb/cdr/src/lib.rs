@@ -14,6 +14,7 @@
 //! Source: CORBA 3.3 Part 2, clause 9.3 ("CDR Transfer Syntax").
 
 mod any;
+mod arguments;
 mod bounded;
 mod characters;
 mod code_set;
@@ -47,6 +48,8 @@ mod wide;
 mod wire;
 
 pub use any::{Any, ExtractError};
+#[doc(hidden)]
+pub use arguments::{Argument, ArgumentList};
 pub use bounded::{BoundedString, BoundedVec, OverBound};
 pub use code_set::CodeSet;
 pub use code_set_names::{CharSet, UnknownCodeSet, WcharSet};

@@ -10,7 +10,6 @@ pub use std::{
     borrow::Cow,
     error::Error,
     fmt::{self, Debug, Display, Formatter},
-    future::Future,
     ops::Deref,
     sync::Arc,
 };
@@ -19,13 +18,12 @@ pub use std::{
     clone::Clone,
     cmp::{Eq, Ord, Ordering, PartialEq, PartialOrd},
     convert::{From, TryFrom},
-    marker::Send,
     option::Option::{self, None, Some},
     result::Result::{self, Err, Ok},
     vec::Vec,
 };
 
-pub use errors::{debug_error, display_error, equal_errors, error_source};
+pub use errors::{clone_error, debug_error, display_error, equal_errors, error_source, system};
 pub use references::{call, call_oneway, debug_reference, widen};
 pub use spandrel_cdr::{
     AbstractRef, Cast, ConcreteValue, ImplementedBy, IsA, Linked, PlainFactory, ValueBase, ValueFactory, ValueRef,
@@ -45,11 +43,11 @@ pub use spandrel_giop::SystemException;
 pub use types::{array_code, decode, encode, min_octets, native_code, sequence_code};
 
 pub use crate::reference::exceptions::{
-    ErrorEnum, Raised, describe_exception, describe_exception_text, not_implemented,
+    ErrorEnum, ErrorVariant, Raised, debug_exception, describe_exception, describe_exception_text, not_implemented,
 };
 #[cfg(feature = "asynchronous")]
 pub use crate::{
-    AsyncReply,
+    AsyncReply, NarrowReply,
     call::{
         asynchronous::generated::{call_async, call_oneway_async},
         messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler},
@@ -61,12 +59,21 @@ pub use crate::{
     generated_errors as errors, generated_exception as exception,
     generated_interpreted_enumeration as interpreted_enumeration, generated_local_errors as local_errors,
     generated_local_exception as local_exception, generated_local_structure as local_structure,
-    generated_ordered as ordered, generated_reference as reference, generated_structure as structure,
-    generated_typed as typed,
+    generated_ordered as ordered, generated_reference as reference, generated_root_alias as root_alias,
+    generated_structure as structure, generated_typed as typed,
 };
 
 /// The result of `fmt` in generated code.
 pub type Formatted = fmt::Result;
+
+/// The formatter of `fmt` in generated code.
+pub type Format<'a, 'f> = &'a mut Formatter<'f>;
+
+/// The input of `decode` in generated code.
+pub type Input<'a, 'm> = &'a mut Decoder<'m>;
+
+/// The variants of an error enum in generated code.
+pub type Variants<E> = &'static [ErrorVariant<E>];
 
 /// The result of `source` in generated code.
 pub type Cause<'a> = Option<&'a (dyn Error + 'static)>;
@@ -76,12 +83,3 @@ pub type Encoded = Result<(), CdrError>;
 
 /// The result of `decode` in generated code.
 pub type Decoded<T> = Result<T, CdrError>;
-
-/// Decodes the members of an exception that an operation raises.
-///
-/// # Errors
-/// As [`Decode::decode`].
-#[inline]
-pub fn decode_exception<X: UserException>(input: &mut Decoder<'_>) -> Result<X, CdrError> {
-    X::decode(input)
-}

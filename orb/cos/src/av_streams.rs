@@ -140,7 +140,6 @@ pub mod av_streams {
     }
 
     /// The object does not have this operation, or not with these arguments.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NotSupported {}
     rt::equal! { NotSupported }
     rt::exception! {
@@ -148,7 +147,6 @@ pub mod av_streams {
     }
 
     /// A setting is unknown or has a wrong value.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct PropertyException {}
     rt::equal! { PropertyException }
     rt::exception! {
@@ -157,7 +155,6 @@ pub mod av_streams {
     }
 
     /// The flow protocol does not have these settings.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct FpError {
         pub flow_name: String,
     }
@@ -168,7 +165,6 @@ pub mod av_streams {
     }
 
     /// The operation on a stream has failed.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct StreamOpFailed {
         pub reason: String,
     }
@@ -179,7 +175,6 @@ pub mod av_streams {
     }
 
     /// The operation on a stream is not allowed.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct StreamOpDenied {
         pub reason: String,
     }
@@ -190,13 +185,11 @@ pub mod av_streams {
     }
 
     /// No flow has this name.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NoSuchFlow {}
     rt::equal! { NoSuchFlow }
     rt::exception! { #[inline] members NoSuchFlow, "IDL:omg.org/AVStreams/noSuchFlow:1.0", "noSuchFlow" }
 
     /// The quality of service cannot be had.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct QoSRequestFailed {
         pub reason: String,
     }
@@ -447,319 +440,15 @@ pub mod av_streams {
         ) -> Result<(), basic_stream_ctrl::SetFlowConnectionError>;
     }
 
-    impl<S: BasicStreamCtrlServant + ?Sized> BasicStreamCtrlServant
-    for ::std::sync::Arc<S> {
-        fn stop(&self, the_spec: &[String]) -> Result<(), basic_stream_ctrl::StopError> {
-            S::stop(self, the_spec)
-        }
-
-        fn start(
-            &self,
-            the_spec: &[String],
-        ) -> Result<(), basic_stream_ctrl::StartError> {
-            S::start(self, the_spec)
-        }
-
-        fn destroy(
-            &self,
-            the_spec: &[String],
-        ) -> Result<(), basic_stream_ctrl::DestroyError> {
-            S::destroy(self, the_spec)
-        }
-
-        fn modify_qo_s(
-            &self,
-            new_qos: &mut StreamQoS,
-            the_spec: &[String],
-        ) -> Result<bool, basic_stream_ctrl::ModifyQoSError> {
-            S::modify_qo_s(self, new_qos, the_spec)
-        }
-
-        fn push_event(
-            &self,
-            the_event: &StreamEvent,
-        ) -> Result<(), rt::SystemException> {
-            S::push_event(self, the_event)
-        }
-
-        fn set_fp_status(
-            &self,
-            the_spec: &[String],
-            fp_name: &str,
-            fp_settings: &rt::Any,
-        ) -> Result<(), basic_stream_ctrl::SetFpStatusError> {
-            S::set_fp_status(self, the_spec, fp_name, fp_settings)
-        }
-
-        fn get_flow_connection(
-            &self,
-            flow_name: &str,
-        ) -> Result<Option<rt::ObjectRef>, basic_stream_ctrl::GetFlowConnectionError> {
-            S::get_flow_connection(self, flow_name)
-        }
-
-        fn set_flow_connection(
-            &self,
-            flow_name: &str,
-            flow_connection: Option<&rt::ObjectRef>,
-        ) -> Result<(), basic_stream_ctrl::SetFlowConnectionError> {
-            S::set_flow_connection(self, flow_name, flow_connection)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::Basic_StreamCtrl` to an implementation of its servant trait.
-    pub struct BasicStreamCtrlSkeleton<S>(pub S);
+    pub type BasicStreamCtrlSkeleton<S> = rt::Skeleton<BasicStreamCtrl, S>;
 
-    impl<S> BasicStreamCtrlSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: BasicStreamCtrlServant + ?Sized> rt::Dispatch<S> for BasicStreamCtrl {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+        ];
 
-    impl<S: BasicStreamCtrlServant> BasicStreamCtrlSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
-            servant: &S,
-            skeleton: &dyn rt::Servant,
-            operation: usize,
-            mut call: rt::ServerCall<'_>,
-        ) -> rt::Answered {
-            match operation {
-                0 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            &nproperties,
-                        ),
-                    )
-                }
-                1 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            &property_name,
-                            &property_value,
-                        ),
-                    )
-                }
-                2 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                3 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            &property_names,
-                        ),
-                    )
-                }
-                4 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            &property_name,
-                        ),
-                    )
-                }
-                5 => {
-                    let input = &mut call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, BasicStreamCtrlServant::destroy(servant, &the_spec))
-                }
-                6 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            how_many,
-                        ),
-                    )
-                }
-                7 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            how_many,
-                        ),
-                    )
-                }
-                8 => {
-                    let input = &mut call.arguments()?;
-                    let flow_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        BasicStreamCtrlServant::get_flow_connection(servant, &flow_name),
-                    )
-                }
-                9 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                10 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            &property_names,
-                        ),
-                    )
-                }
-                11 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            &property_name,
-                        ),
-                    )
-                }
-                12 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            &property_name,
-                        ),
-                    )
-                }
-                13 => {
-                    let input = &mut call.arguments()?;
-                    let mut new_qos: StreamQoS = rt::decode(input)?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    match BasicStreamCtrlServant::modify_qo_s(
-                        servant,
-                        &mut new_qos,
-                        &the_spec,
-                    ) {
-                        Ok(result) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&new_qos, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                14 => {
-                    let input = &mut call.arguments()?;
-                    let the_event: StreamEvent = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    BasicStreamCtrlServant::push_event(servant, &the_event)?;
-                    Ok(call.finish_oneway())
-                }
-                15 => {
-                    let input = &mut call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    let fp_name = input.str()?;
-                    let fp_settings: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        BasicStreamCtrlServant::set_fp_status(
-                            servant,
-                            &the_spec,
-                            &fp_name,
-                            &fp_settings,
-                        ),
-                    )
-                }
-                16 => {
-                    let input = &mut call.arguments()?;
-                    let flow_name = input.str()?;
-                    let flow_connection: Option<rt::ObjectRef> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        BasicStreamCtrlServant::set_flow_connection(
-                            servant,
-                            &flow_name,
-                            flow_connection.as_ref(),
-                        ),
-                    )
-                }
-                17 => {
-                    let input = &mut call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, BasicStreamCtrlServant::start(servant, &the_spec))
-                }
-                18 => {
-                    let input = &mut call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, BasicStreamCtrlServant::stop(servant, &the_spec))
-                }
-                _ => call.implicit(skeleton),
-            }
-        }
-    }
-
-    impl<S: BasicStreamCtrlServant> rt::Servant for BasicStreamCtrlSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/Basic_StreamCtrl:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/Basic_StreamCtrl:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "define_properties",
@@ -783,23 +472,208 @@ pub mod av_streams {
                     "stop",
                 ],
                 0,
-                &[7, 2, 9, 0, 0, 0, 0],
-                &[
-                    1, 4, 11, 8, 17, 9, 16, 5, 0, 15, 10, 19, 14, 19, 18, 12, 2, 6, 19,
-                    3, 7, 13, 19,
-                ],
+                b"\x07\0\x02\0\t\0\0\0\0\0\0\0\0\0\x01\0\x04\0\x0B\0\x08\0\x11\0\t\0\x10\0\x05\0\0\0\x0F\0\n\0\x13\0\x0E\0\x13\0\x12\0\x0C\0\x02\0\x06\0\x13\0\x03\0\x07\0\r\0\x13\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            mut call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            match operation {
+                0 => {
+                    rt::serve(
+                        call,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
+                        ),
+                    )
+                }
+                1 => {
+                    rt::serve(
+                        call,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
+                        ),
+                    )
+                }
+                2 => {
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            servant,
+                        ),
+                    )
+                }
+                3 => {
+                    rt::serve(
+                        call,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
+                        ),
+                    )
+                }
+                4 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                5 => {
+                    rt::serve(
+                        call,
+                        |(the_spec,)| BasicStreamCtrlServant::destroy(
+                            servant,
+                            rt::slice(the_spec),
+                        ),
+                    )
+                }
+                6 => {
+                    rt::serve(
+                        call,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
+                        ),
+                    )
+                }
+                7 => {
+                    rt::serve(
+                        call,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
+                        ),
+                    )
+                }
+                8 => {
+                    rt::serve(
+                        call,
+                        |(flow_name,)| BasicStreamCtrlServant::get_flow_connection(
+                            servant,
+                            rt::text(flow_name),
+                        ),
+                    )
+                }
+                9 => {
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            servant,
+                        ),
+                    )
+                }
+                10 => {
+                    rt::serve(
+                        call,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
+                        ),
+                    )
+                }
+                11 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                12 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                13 => {
+                    let input = &mut call.arguments()?;
+                    let mut new_qos: StreamQoS = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    match BasicStreamCtrlServant::modify_qo_s(
+                        servant,
+                        &mut new_qos,
+                        &the_spec,
+                    ) {
+                        Ok(result) => {
+                            call.reply(|out| {
+                                rt::Encode::encode(&result, out)?;
+                                rt::Encode::encode(&new_qos, out)
+                            })
+                        }
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                14 => {
+                    rt::serve_oneway(
+                        call,
+                        |(the_event,)| BasicStreamCtrlServant::push_event(
+                            servant,
+                            the_event,
+                        ),
+                    )
+                }
+                15 => {
+                    rt::serve(
+                        call,
+                        |(the_spec, fp_name, fp_settings)| BasicStreamCtrlServant::set_fp_status(
+                            servant,
+                            rt::slice(the_spec),
+                            rt::text(fp_name),
+                            fp_settings,
+                        ),
+                    )
+                }
+                16 => {
+                    rt::serve(
+                        call,
+                        |(flow_name, flow_connection)| BasicStreamCtrlServant::set_flow_connection(
+                            servant,
+                            rt::text(flow_name),
+                            rt::Option::as_ref(flow_connection),
+                        ),
+                    )
+                }
+                17 => {
+                    rt::serve(
+                        call,
+                        |(the_spec,)| BasicStreamCtrlServant::start(
+                            servant,
+                            rt::slice(the_spec),
+                        ),
+                    )
+                }
+                18 => {
+                    rt::serve(
+                        call,
+                        |(the_spec,)| BasicStreamCtrlServant::stop(
+                            servant,
+                            rt::slice(the_spec),
+                        ),
+                    )
+                }
+                _ => call.implicit(skeleton),
+            }
         }
     }
-    rt::served! { BasicStreamCtrl, BasicStreamCtrlServant by BasicStreamCtrlSkeleton }
+    rt::served! { BasicStreamCtrl, BasicStreamCtrlServant }
 
     /// The errors of operations that raise `AVStreams::noSuchFlow`.
-    #[derive(Clone)]
     pub enum NoSuchFlowError {
         /// The exception `AVStreams::noSuchFlow`.
         NoSuchFlow(NoSuchFlow),
@@ -809,7 +683,6 @@ pub mod av_streams {
     rt::errors! { NoSuchFlowError, NoSuchFlow(NoSuchFlow) }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`.
-    #[derive(Clone)]
     pub enum NoSuchFlowOrQoSRequestFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -823,7 +696,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::noSuchFlow`.
-    #[derive(Clone)]
     pub enum FpErrorOrNoSuchFlowError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -835,7 +707,6 @@ pub mod av_streams {
     rt::errors! { FpErrorOrNoSuchFlowError, FpError(FpError), NoSuchFlow(NoSuchFlow) }
 
     /// The errors of operations that raise `AVStreams::noSuchFlow`, `AVStreams::notSupported`.
-    #[derive(Clone)]
     pub enum NoSuchFlowOrNotSupportedError {
         /// The exception `AVStreams::noSuchFlow`.
         NoSuchFlow(NoSuchFlow),
@@ -897,73 +768,41 @@ pub mod av_streams {
         ) -> Result<bool, rt::SystemException>;
     }
 
-    impl<S: NegotiatorServant + ?Sized> NegotiatorServant for ::std::sync::Arc<S> {
-        fn negotiate(
-            &self,
-            remote_negotiator: Option<&Negotiator>,
-            qos_spec: &[QoS],
-        ) -> Result<bool, rt::SystemException> {
-            S::negotiate(self, remote_negotiator, qos_spec)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::Negotiator` to an implementation of its servant trait.
-    pub struct NegotiatorSkeleton<S>(pub S);
+    pub type NegotiatorSkeleton<S> = rt::Skeleton<Negotiator, S>;
 
-    impl<S> NegotiatorSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: NegotiatorServant> rt::Servant for NegotiatorSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/Negotiator:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/Negotiator:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: NegotiatorServant + ?Sized> rt::Dispatch<S> for Negotiator {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["negotiate"],
                 0,
-                &[0],
-                &[0],
+                b"\0\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let remote_negotiator: Option<Negotiator> = rt::decode(input)?;
-                    let qos_spec = <QoS as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        NegotiatorServant::negotiate(
-                            &self.0,
-                            remote_negotiator.as_ref(),
-                            &qos_spec,
+                        |(remote_negotiator, qos_spec)| NegotiatorServant::negotiate(
+                            servant,
+                            rt::Option::as_ref(remote_negotiator),
+                            rt::slice(qos_spec),
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { Negotiator, NegotiatorServant by NegotiatorSkeleton }
+    rt::served! { Negotiator, NegotiatorServant }
 
     /// A virtual device: the settings of a device in one stream.
     pub struct VDev(crate::cos_property_service::PropertySet);
@@ -1205,83 +1044,15 @@ pub mod av_streams {
         ) -> Result<bool, v_dev::ModifyQoSError>;
     }
 
-    impl<S: VDevServant + ?Sized> VDevServant for ::std::sync::Arc<S> {
-        fn set_peer(
-            &self,
-            the_ctrl: Option<&StreamCtrl>,
-            the_peer_dev: Option<&VDev>,
-            the_qos: &mut StreamQoS,
-            the_spec: &[String],
-        ) -> Result<bool, v_dev::SetPeerError> {
-            S::set_peer(self, the_ctrl, the_peer_dev, the_qos, the_spec)
-        }
-
-        fn set_mcast_peer(
-            &self,
-            the_ctrl: Option<&StreamCtrl>,
-            a_mcastconfigif: Option<&MCastConfigIf>,
-            the_qos: &mut StreamQoS,
-            the_spec: &[String],
-        ) -> Result<bool, v_dev::SetMcastPeerError> {
-            S::set_mcast_peer(self, the_ctrl, a_mcastconfigif, the_qos, the_spec)
-        }
-
-        fn configure(
-            &self,
-            the_config_mesg: &crate::cos_property_service::Property,
-        ) -> Result<(), v_dev::ConfigureError> {
-            S::configure(self, the_config_mesg)
-        }
-
-        fn set_format(
-            &self,
-            flow_name: &str,
-            format_name: &str,
-        ) -> Result<(), v_dev::SetFormatError> {
-            S::set_format(self, flow_name, format_name)
-        }
-
-        fn set_dev_params(
-            &self,
-            flow_name: &str,
-            new_params: &[crate::cos_property_service::Property],
-        ) -> Result<(), v_dev::SetDevParamsError> {
-            S::set_dev_params(self, flow_name, new_params)
-        }
-
-        fn modify_qo_s(
-            &self,
-            the_qos: &mut StreamQoS,
-            the_spec: &[String],
-        ) -> Result<bool, v_dev::ModifyQoSError> {
-            S::modify_qo_s(self, the_qos, the_spec)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::VDev` to an implementation of its servant trait.
-    pub struct VDevSkeleton<S>(pub S);
+    pub type VDevSkeleton<S> = rt::Skeleton<VDev, S>;
 
-    impl<S> VDevSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: VDevServant + ?Sized> rt::Dispatch<S> for VDev {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+        ];
 
-    impl<S: VDevServant> rt::Servant for VDevSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/VDev:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/VDev:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "configure",
@@ -1303,54 +1074,43 @@ pub mod av_streams {
                     "set_peer",
                 ],
                 0,
-                &[17, 2, 2, 0, 0, 85],
-                &[
-                    6, 5, 10, 17, 8, 13, 2, 14, 12, 9, 17, 11, 16, 15, 3, 0, 4, 17, 7, 1,
-                    17,
-                ],
+                b"\x11\0\x02\0\x02\0\0\0\0\0U\0\x06\0\x05\0\n\0\x11\0\x08\0\r\0\x02\0\x0E\0\x0C\0\t\0\x11\0\x0B\0\x10\0\x0F\0\x03\0\0\0\x04\0\x11\0\x07\0\x01\0\x11\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let the_config_mesg: crate::cos_property_service::Property = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(call, VDevServant::configure(&self.0, &the_config_mesg))
+                    rt::serve(
+                        call,
+                        |(the_config_mesg,)| VDevServant::configure(
+                            servant,
+                            the_config_mesg,
+                        ),
+                    )
                 }
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            &self.0,
-                            &nproperties,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
                         ),
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            &self.0,
-                            &property_name,
-                            &property_value,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
                         ),
                     )
                 }
@@ -1358,57 +1118,43 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 4 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
@@ -1416,45 +1162,34 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
@@ -1463,7 +1198,7 @@ pub mod av_streams {
                     let mut the_qos: StreamQoS = rt::decode(input)?;
                     let the_spec = <String as rt::Decode>::lend(input)?;
                     rt::end_arguments(input);
-                    match VDevServant::modify_qo_s(&self.0, &mut the_qos, &the_spec) {
+                    match VDevServant::modify_qo_s(servant, &mut the_qos, &the_spec) {
                         Ok(result) => {
                             call.reply(|out| {
                                 rt::Encode::encode(&result, out)?;
@@ -1481,7 +1216,7 @@ pub mod av_streams {
                     let the_spec = <String as rt::Decode>::lend(input)?;
                     rt::end_arguments(input);
                     match VDevServant::set_mcast_peer(
-                        &self.0,
+                        servant,
                         the_ctrl.as_ref(),
                         a_mcastconfigif.as_ref(),
                         &mut the_qos,
@@ -1497,25 +1232,23 @@ pub mod av_streams {
                     }
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let flow_name = input.str()?;
-                    let new_params = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        VDevServant::set_dev_params(&self.0, &flow_name, &new_params),
+                        |(flow_name, new_params)| VDevServant::set_dev_params(
+                            servant,
+                            rt::text(flow_name),
+                            rt::slice(new_params),
+                        ),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let flow_name = input.str()?;
-                    let format_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        VDevServant::set_format(&self.0, &flow_name, &format_name),
+                        |(flow_name, format_name)| VDevServant::set_format(
+                            servant,
+                            rt::text(flow_name),
+                            rt::text(format_name),
+                        ),
                     )
                 }
                 16 => {
@@ -1526,7 +1259,7 @@ pub mod av_streams {
                     let the_spec = <String as rt::Decode>::lend(input)?;
                     rt::end_arguments(input);
                     match VDevServant::set_peer(
-                        &self.0,
+                        servant,
                         the_ctrl.as_ref(),
                         the_peer_dev.as_ref(),
                         &mut the_qos,
@@ -1541,14 +1274,13 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { VDev, VDevServant by VDevSkeleton }
+    rt::served! { VDev, VDevServant }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`, `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum NoSuchFlowOrQoSRequestFailedOrStreamOpFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -1565,7 +1297,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::PropertyException`, `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum PropertyExceptionOrStreamOpFailedError {
         /// The exception `AVStreams::PropertyException`.
         PropertyException(PropertyException),
@@ -1580,7 +1311,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::notSupported`.
-    #[derive(Clone)]
     pub enum NotSupportedError {
         /// The exception `AVStreams::notSupported`.
         NotSupported(NotSupported),
@@ -1901,105 +1631,15 @@ pub mod av_streams {
         fn remove_fdev(&self, flow_name: &str) -> Result<(), mm_device::RemoveFdevError>;
     }
 
-    impl<S: MmDeviceServant + ?Sized> MmDeviceServant for ::std::sync::Arc<S> {
-        fn create_a(
-            &self,
-            the_requester: Option<&StreamCtrl>,
-            the_qos: &mut StreamQoS,
-            named_vdev: &mut String,
-            the_spec: &[String],
-        ) -> Result<
-            (Option<StreamEndPointA>, Option<VDev>, bool),
-            mm_device::CreateAError,
-        > {
-            S::create_a(self, the_requester, the_qos, named_vdev, the_spec)
-        }
-
-        fn create_b(
-            &self,
-            the_requester: Option<&StreamCtrl>,
-            the_qos: &mut StreamQoS,
-            named_vdev: &mut String,
-            the_spec: &[String],
-        ) -> Result<
-            (Option<StreamEndPointB>, Option<VDev>, bool),
-            mm_device::CreateBError,
-        > {
-            S::create_b(self, the_requester, the_qos, named_vdev, the_spec)
-        }
-
-        fn bind(
-            &self,
-            peer_device: Option<&MmDevice>,
-            the_qos: &mut StreamQoS,
-            the_spec: &[String],
-        ) -> Result<(Option<StreamCtrl>, bool), mm_device::BindError> {
-            S::bind(self, peer_device, the_qos, the_spec)
-        }
-
-        fn bind_mcast(
-            &self,
-            first_peer: Option<&MmDevice>,
-            the_qos: &mut StreamQoS,
-            the_spec: &[String],
-        ) -> Result<(Option<StreamCtrl>, bool), mm_device::BindMcastError> {
-            S::bind_mcast(self, first_peer, the_qos, the_spec)
-        }
-
-        fn destroy(
-            &self,
-            the_ep: Option<&StreamEndPoint>,
-            vdev_name: &str,
-        ) -> Result<(), mm_device::DestroyError> {
-            S::destroy(self, the_ep, vdev_name)
-        }
-
-        fn add_fdev(
-            &self,
-            the_fdev: Option<&rt::ObjectRef>,
-        ) -> Result<String, mm_device::AddFdevError> {
-            S::add_fdev(self, the_fdev)
-        }
-
-        fn get_fdev(
-            &self,
-            flow_name: &str,
-        ) -> Result<Option<rt::ObjectRef>, mm_device::GetFdevError> {
-            S::get_fdev(self, flow_name)
-        }
-
-        fn remove_fdev(
-            &self,
-            flow_name: &str,
-        ) -> Result<(), mm_device::RemoveFdevError> {
-            S::remove_fdev(self, flow_name)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::MMDevice` to an implementation of its servant trait.
-    pub struct MmDeviceSkeleton<S>(pub S);
+    pub type MmDeviceSkeleton<S> = rt::Skeleton<MmDevice, S>;
 
-    impl<S> MmDeviceSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: MmDeviceServant + ?Sized> rt::Dispatch<S> for MmDevice {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+        ];
 
-    impl<S: MmDeviceServant> rt::Servant for MmDeviceSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/MMDevice:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/MMDevice:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "add_fdev",
@@ -2023,28 +1663,25 @@ pub mod av_streams {
                     "remove_fdev",
                 ],
                 0,
-                &[0, 5, 6, 1, 6, 1, 1],
-                &[
-                    19, 5, 6, 7, 9, 3, 19, 11, 15, 12, 17, 4, 19, 2, 19, 8, 14, 18, 16,
-                    0, 10, 1, 13,
-                ],
+                b"\0\0\x05\0\x06\0\x01\0\x06\0\x01\0\x01\0\x13\0\x05\0\x06\0\x07\0\t\0\x03\0\x13\0\x0B\0\x0F\0\x0C\0\x11\0\x04\0\x13\0\x02\0\x13\0\x08\0\x0E\0\x12\0\x10\0\0\0\n\0\x01\0\r\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let the_fdev: Option<rt::ObjectRef> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MmDeviceServant::add_fdev(&self.0, the_fdev.as_ref()),
+                        |(the_fdev,)| MmDeviceServant::add_fdev(
+                            servant,
+                            rt::Option::as_ref(the_fdev),
+                        ),
                     )
                 }
                 1 => {
@@ -2054,7 +1691,7 @@ pub mod av_streams {
                     let the_spec = <String as rt::Decode>::lend(input)?;
                     rt::end_arguments(input);
                     match MmDeviceServant::bind(
-                        &self.0,
+                        servant,
                         peer_device.as_ref(),
                         &mut the_qos,
                         &the_spec,
@@ -2076,7 +1713,7 @@ pub mod av_streams {
                     let the_spec = <String as rt::Decode>::lend(input)?;
                     rt::end_arguments(input);
                     match MmDeviceServant::bind_mcast(
-                        &self.0,
+                        servant,
                         first_peer.as_ref(),
                         &mut the_qos,
                         &the_spec,
@@ -2099,7 +1736,7 @@ pub mod av_streams {
                     let the_spec = <String as rt::Decode>::lend(input)?;
                     rt::end_arguments(input);
                     match MmDeviceServant::create_a(
-                        &self.0,
+                        servant,
                         the_requester.as_ref(),
                         &mut the_qos,
                         &mut named_vdev,
@@ -2125,7 +1762,7 @@ pub mod av_streams {
                     let the_spec = <String as rt::Decode>::lend(input)?;
                     rt::end_arguments(input);
                     match MmDeviceServant::create_b(
-                        &self.0,
+                        servant,
                         the_requester.as_ref(),
                         &mut the_qos,
                         &mut named_vdev,
@@ -2144,30 +1781,21 @@ pub mod av_streams {
                     }
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            &self.0,
-                            &nproperties,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
                         ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            &self.0,
-                            &property_name,
-                            &property_value,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
                         ),
                     )
                 }
@@ -2175,136 +1803,116 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 8 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let the_ep: Option<StreamEndPoint> = rt::decode(input)?;
-                    let vdev_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MmDeviceServant::destroy(&self.0, the_ep.as_ref(), &vdev_name),
+                        |(the_ep, vdev_name)| MmDeviceServant::destroy(
+                            servant,
+                            rt::Option::as_ref(the_ep),
+                            rt::text(vdev_name),
+                        ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let flow_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, MmDeviceServant::get_fdev(&self.0, &flow_name))
+                    rt::serve(
+                        call,
+                        |(flow_name,)| MmDeviceServant::get_fdev(
+                            servant,
+                            rt::text(flow_name),
+                        ),
+                    )
                 }
                 14 => {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 17 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 18 => {
-                    let input = &mut call.arguments()?;
-                    let flow_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, MmDeviceServant::remove_fdev(&self.0, &flow_name))
+                    rt::serve(
+                        call,
+                        |(flow_name,)| MmDeviceServant::remove_fdev(
+                            servant,
+                            rt::text(flow_name),
+                        ),
+                    )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { MmDevice, MmDeviceServant by MmDeviceSkeleton }
+    rt::served! { MmDevice, MmDeviceServant }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`, `AVStreams::notSupported`, `AVStreams::streamOpDenied`, `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum MmDeviceCreateAError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -2325,7 +1933,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::notSupported`, `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum NotSupportedOrStreamOpFailedError {
         /// The exception `AVStreams::notSupported`.
         NotSupported(NotSupported),
@@ -2339,7 +1946,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::noSuchFlow`, `AVStreams::notSupported`, `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum NoSuchFlowOrNotSupportedOrStreamOpFailedError {
         /// The exception `AVStreams::noSuchFlow`.
         NoSuchFlow(NoSuchFlow),
@@ -2738,461 +2344,15 @@ pub mod av_streams {
         fn set_source_id(&self, source_id: i32) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: StreamEndPointServant + ?Sized> StreamEndPointServant
-    for ::std::sync::Arc<S> {
-        fn stop(&self, the_spec: &[String]) -> Result<(), stream_end_point::StopError> {
-            S::stop(self, the_spec)
-        }
-
-        fn start(
-            &self,
-            the_spec: &[String],
-        ) -> Result<(), stream_end_point::StartError> {
-            S::start(self, the_spec)
-        }
-
-        fn destroy(
-            &self,
-            the_spec: &[String],
-        ) -> Result<(), stream_end_point::DestroyError> {
-            S::destroy(self, the_spec)
-        }
-
-        fn connect(
-            &self,
-            responder: Option<&StreamEndPoint>,
-            qos_spec: &mut StreamQoS,
-            the_spec: &[String],
-        ) -> Result<bool, stream_end_point::ConnectError> {
-            S::connect(self, responder, qos_spec, the_spec)
-        }
-
-        fn request_connection(
-            &self,
-            initiator: Option<&StreamEndPoint>,
-            is_mcast: bool,
-            qos: &mut StreamQoS,
-            the_spec: &mut FlowSpec,
-        ) -> Result<bool, stream_end_point::RequestConnectionError> {
-            S::request_connection(self, initiator, is_mcast, qos, the_spec)
-        }
-
-        fn modify_qo_s(
-            &self,
-            new_qos: &mut StreamQoS,
-            the_flows: &[String],
-        ) -> Result<bool, stream_end_point::ModifyQoSError> {
-            S::modify_qo_s(self, new_qos, the_flows)
-        }
-
-        fn set_protocol_restriction(
-            &self,
-            the_pspec: &[String],
-        ) -> Result<bool, rt::SystemException> {
-            S::set_protocol_restriction(self, the_pspec)
-        }
-
-        fn disconnect(
-            &self,
-            the_spec: &[String],
-        ) -> Result<(), stream_end_point::DisconnectError> {
-            S::disconnect(self, the_spec)
-        }
-
-        fn set_fp_status(
-            &self,
-            the_spec: &[String],
-            fp_name: &str,
-            fp_settings: &rt::Any,
-        ) -> Result<(), stream_end_point::SetFpStatusError> {
-            S::set_fp_status(self, the_spec, fp_name, fp_settings)
-        }
-
-        fn get_fep(
-            &self,
-            flow_name: &str,
-        ) -> Result<Option<rt::ObjectRef>, stream_end_point::GetFepError> {
-            S::get_fep(self, flow_name)
-        }
-
-        fn add_fep(
-            &self,
-            the_fep: Option<&rt::ObjectRef>,
-        ) -> Result<String, stream_end_point::AddFepError> {
-            S::add_fep(self, the_fep)
-        }
-
-        fn remove_fep(
-            &self,
-            fep_name: &str,
-        ) -> Result<(), stream_end_point::RemoveFepError> {
-            S::remove_fep(self, fep_name)
-        }
-
-        fn set_negotiator(
-            &self,
-            new_negotiator: Option<&Negotiator>,
-        ) -> Result<(), rt::SystemException> {
-            S::set_negotiator(self, new_negotiator)
-        }
-
-        fn set_key(
-            &self,
-            flow_name: &str,
-            the_key: &[u8],
-        ) -> Result<(), rt::SystemException> {
-            S::set_key(self, flow_name, the_key)
-        }
-
-        fn set_source_id(&self, source_id: i32) -> Result<(), rt::SystemException> {
-            S::set_source_id(self, source_id)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::StreamEndPoint` to an implementation of its servant trait.
-    pub struct StreamEndPointSkeleton<S>(pub S);
+    pub type StreamEndPointSkeleton<S> = rt::Skeleton<StreamEndPoint, S>;
 
-    impl<S> StreamEndPointSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: StreamEndPointServant + ?Sized> rt::Dispatch<S> for StreamEndPoint {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+        ];
 
-    impl<S: StreamEndPointServant> StreamEndPointSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
-            servant: &S,
-            skeleton: &dyn rt::Servant,
-            operation: usize,
-            mut call: rt::ServerCall<'_>,
-        ) -> rt::Answered {
-            match operation {
-                0 => {
-                    let input = &mut call.arguments()?;
-                    let the_fep: Option<rt::ObjectRef> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        StreamEndPointServant::add_fep(servant, the_fep.as_ref()),
-                    )
-                }
-                1 => {
-                    let input = &mut call.arguments()?;
-                    let responder: Option<StreamEndPoint> = rt::decode(input)?;
-                    let mut qos_spec: StreamQoS = rt::decode(input)?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    match StreamEndPointServant::connect(
-                        servant,
-                        responder.as_ref(),
-                        &mut qos_spec,
-                        &the_spec,
-                    ) {
-                        Ok(result) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&qos_spec, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                2 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            &nproperties,
-                        ),
-                    )
-                }
-                3 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            &property_name,
-                            &property_value,
-                        ),
-                    )
-                }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                5 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            &property_names,
-                        ),
-                    )
-                }
-                6 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            &property_name,
-                        ),
-                    )
-                }
-                7 => {
-                    let input = &mut call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, StreamEndPointServant::destroy(servant, &the_spec))
-                }
-                8 => {
-                    let input = &mut call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        StreamEndPointServant::disconnect(servant, &the_spec),
-                    )
-                }
-                9 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            how_many,
-                        ),
-                    )
-                }
-                10 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            how_many,
-                        ),
-                    )
-                }
-                11 => {
-                    let input = &mut call.arguments()?;
-                    let flow_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, StreamEndPointServant::get_fep(servant, &flow_name))
-                }
-                12 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                13 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            &property_names,
-                        ),
-                    )
-                }
-                14 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            &property_name,
-                        ),
-                    )
-                }
-                15 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            &property_name,
-                        ),
-                    )
-                }
-                16 => {
-                    let input = &mut call.arguments()?;
-                    let mut new_qos: StreamQoS = rt::decode(input)?;
-                    let the_flows = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    match StreamEndPointServant::modify_qo_s(
-                        servant,
-                        &mut new_qos,
-                        &the_flows,
-                    ) {
-                        Ok(result) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&new_qos, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                17 => {
-                    let input = &mut call.arguments()?;
-                    let fep_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        StreamEndPointServant::remove_fep(servant, &fep_name),
-                    )
-                }
-                18 => {
-                    let input = &mut call.arguments()?;
-                    let initiator: Option<StreamEndPoint> = rt::decode(input)?;
-                    let is_mcast: bool = rt::decode(input)?;
-                    let mut qos: StreamQoS = rt::decode(input)?;
-                    let mut the_spec: FlowSpec = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    match StreamEndPointServant::request_connection(
-                        servant,
-                        initiator.as_ref(),
-                        is_mcast,
-                        &mut qos,
-                        &mut the_spec,
-                    ) {
-                        Ok(result) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&qos, out)?;
-                                rt::Encode::encode(&the_spec, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                19 => {
-                    let input = &mut call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    let fp_name = input.str()?;
-                    let fp_settings: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        StreamEndPointServant::set_fp_status(
-                            servant,
-                            &the_spec,
-                            &fp_name,
-                            &fp_settings,
-                        ),
-                    )
-                }
-                20 => {
-                    let input = &mut call.arguments()?;
-                    let flow_name = input.str()?;
-                    let the_key = <u8 as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        StreamEndPointServant::set_key(servant, &flow_name, &the_key),
-                    )
-                }
-                21 => {
-                    let input = &mut call.arguments()?;
-                    let new_negotiator: Option<Negotiator> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        StreamEndPointServant::set_negotiator(
-                            servant,
-                            new_negotiator.as_ref(),
-                        ),
-                    )
-                }
-                22 => {
-                    let input = &mut call.arguments()?;
-                    let the_pspec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        StreamEndPointServant::set_protocol_restriction(
-                            servant,
-                            &the_pspec,
-                        ),
-                    )
-                }
-                23 => {
-                    let input = &mut call.arguments()?;
-                    let source_id: i32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        StreamEndPointServant::set_source_id(servant, source_id),
-                    )
-                }
-                24 => {
-                    let input = &mut call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, StreamEndPointServant::start(servant, &the_spec))
-                }
-                25 => {
-                    let input = &mut call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, StreamEndPointServant::stop(servant, &the_spec))
-                }
-                _ => call.implicit(skeleton),
-            }
-        }
-    }
-
-    impl<S: StreamEndPointServant> rt::Servant for StreamEndPointSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/StreamEndPoint:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/StreamEndPoint:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "add_fep",
@@ -3223,23 +2383,298 @@ pub mod av_streams {
                     "stop",
                 ],
                 0,
-                &[0, 5, 2, 15, 2, 0, 6, 1, 12],
-                &[
-                    26, 26, 26, 17, 7, 11, 6, 12, 19, 9, 21, 13, 10, 1, 15, 18, 26, 23,
-                    26, 26, 25, 8, 4, 24, 3, 5, 14, 20, 16, 22, 2, 0,
-                ],
+                b"\0\0\x05\0\x02\0\x0F\0\x02\0\0\0\x06\0\x01\0\x0C\0\x1A\0\x1A\0\x1A\0\x11\0\x07\0\x0B\0\x06\0\x0C\0\x13\0\t\0\x15\0\r\0\n\0\x01\0\x0F\0\x12\0\x1A\0\x17\0\x1A\0\x1A\0\x19\0\x08\0\x04\0\x18\0\x03\0\x05\0\x0E\0\x14\0\x10\0\x16\0\x02\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            mut call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            match operation {
+                0 => {
+                    rt::serve(
+                        call,
+                        |(the_fep,)| StreamEndPointServant::add_fep(
+                            servant,
+                            rt::Option::as_ref(the_fep),
+                        ),
+                    )
+                }
+                1 => {
+                    let input = &mut call.arguments()?;
+                    let responder: Option<StreamEndPoint> = rt::decode(input)?;
+                    let mut qos_spec: StreamQoS = rt::decode(input)?;
+                    let the_spec = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    match StreamEndPointServant::connect(
+                        servant,
+                        responder.as_ref(),
+                        &mut qos_spec,
+                        &the_spec,
+                    ) {
+                        Ok(result) => {
+                            call.reply(|out| {
+                                rt::Encode::encode(&result, out)?;
+                                rt::Encode::encode(&qos_spec, out)
+                            })
+                        }
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                2 => {
+                    rt::serve(
+                        call,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
+                        ),
+                    )
+                }
+                3 => {
+                    rt::serve(
+                        call,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
+                        ),
+                    )
+                }
+                4 => {
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            servant,
+                        ),
+                    )
+                }
+                5 => {
+                    rt::serve(
+                        call,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
+                        ),
+                    )
+                }
+                6 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                7 => {
+                    rt::serve(
+                        call,
+                        |(the_spec,)| StreamEndPointServant::destroy(
+                            servant,
+                            rt::slice(the_spec),
+                        ),
+                    )
+                }
+                8 => {
+                    rt::serve(
+                        call,
+                        |(the_spec,)| StreamEndPointServant::disconnect(
+                            servant,
+                            rt::slice(the_spec),
+                        ),
+                    )
+                }
+                9 => {
+                    rt::serve(
+                        call,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
+                        ),
+                    )
+                }
+                10 => {
+                    rt::serve(
+                        call,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
+                        ),
+                    )
+                }
+                11 => {
+                    rt::serve(
+                        call,
+                        |(flow_name,)| StreamEndPointServant::get_fep(
+                            servant,
+                            rt::text(flow_name),
+                        ),
+                    )
+                }
+                12 => {
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            servant,
+                        ),
+                    )
+                }
+                13 => {
+                    rt::serve(
+                        call,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
+                        ),
+                    )
+                }
+                14 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                15 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                16 => {
+                    let input = &mut call.arguments()?;
+                    let mut new_qos: StreamQoS = rt::decode(input)?;
+                    let the_flows = <String as rt::Decode>::lend(input)?;
+                    rt::end_arguments(input);
+                    match StreamEndPointServant::modify_qo_s(
+                        servant,
+                        &mut new_qos,
+                        &the_flows,
+                    ) {
+                        Ok(result) => {
+                            call.reply(|out| {
+                                rt::Encode::encode(&result, out)?;
+                                rt::Encode::encode(&new_qos, out)
+                            })
+                        }
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                17 => {
+                    rt::serve(
+                        call,
+                        |(fep_name,)| StreamEndPointServant::remove_fep(
+                            servant,
+                            rt::text(fep_name),
+                        ),
+                    )
+                }
+                18 => {
+                    let input = &mut call.arguments()?;
+                    let initiator: Option<StreamEndPoint> = rt::decode(input)?;
+                    let is_mcast: bool = rt::decode(input)?;
+                    let mut qos: StreamQoS = rt::decode(input)?;
+                    let mut the_spec: FlowSpec = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    match StreamEndPointServant::request_connection(
+                        servant,
+                        initiator.as_ref(),
+                        is_mcast,
+                        &mut qos,
+                        &mut the_spec,
+                    ) {
+                        Ok(result) => {
+                            call.reply(|out| {
+                                rt::Encode::encode(&result, out)?;
+                                rt::Encode::encode(&qos, out)?;
+                                rt::Encode::encode(&the_spec, out)
+                            })
+                        }
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                19 => {
+                    rt::serve(
+                        call,
+                        |(the_spec, fp_name, fp_settings)| StreamEndPointServant::set_fp_status(
+                            servant,
+                            rt::slice(the_spec),
+                            rt::text(fp_name),
+                            fp_settings,
+                        ),
+                    )
+                }
+                20 => {
+                    rt::serve(
+                        call,
+                        |(flow_name, the_key)| StreamEndPointServant::set_key(
+                            servant,
+                            rt::text(flow_name),
+                            rt::slice(the_key),
+                        ),
+                    )
+                }
+                21 => {
+                    rt::serve(
+                        call,
+                        |(new_negotiator,)| StreamEndPointServant::set_negotiator(
+                            servant,
+                            rt::Option::as_ref(new_negotiator),
+                        ),
+                    )
+                }
+                22 => {
+                    rt::serve(
+                        call,
+                        |(the_pspec,)| StreamEndPointServant::set_protocol_restriction(
+                            servant,
+                            rt::slice(the_pspec),
+                        ),
+                    )
+                }
+                23 => {
+                    rt::serve(
+                        call,
+                        |(source_id,)| StreamEndPointServant::set_source_id(
+                            servant,
+                            *source_id,
+                        ),
+                    )
+                }
+                24 => {
+                    rt::serve(
+                        call,
+                        |(the_spec,)| StreamEndPointServant::start(
+                            servant,
+                            rt::slice(the_spec),
+                        ),
+                    )
+                }
+                25 => {
+                    rt::serve(
+                        call,
+                        |(the_spec,)| StreamEndPointServant::stop(
+                            servant,
+                            rt::slice(the_spec),
+                        ),
+                    )
+                }
+                _ => call.implicit(skeleton),
+            }
         }
     }
-    rt::served! { StreamEndPoint, StreamEndPointServant by StreamEndPointSkeleton }
+    rt::served! { StreamEndPoint, StreamEndPointServant }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`, `AVStreams::streamOpDenied`.
-    #[derive(Clone)]
     pub enum FpErrorOrNoSuchFlowOrQoSRequestFailedOrStreamOpDeniedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -3258,7 +2693,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::noSuchFlow`, `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum NoSuchFlowOrStreamOpFailedError {
         /// The exception `AVStreams::noSuchFlow`.
         NoSuchFlow(NoSuchFlow),
@@ -3376,59 +2810,16 @@ pub mod av_streams {
         ) -> Result<(), stream_end_point_a::DisconnectLeafError>;
     }
 
-    impl<S: StreamEndPointAServant + ?Sized> StreamEndPointAServant
-    for ::std::sync::Arc<S> {
-        fn multiconnect(
-            &self,
-            the_qos: &mut StreamQoS,
-            the_spec: &mut FlowSpec,
-        ) -> Result<bool, stream_end_point_a::MulticonnectError> {
-            S::multiconnect(self, the_qos, the_spec)
-        }
-
-        fn connect_leaf(
-            &self,
-            the_ep: Option<&StreamEndPointB>,
-            the_qos: &mut StreamQoS,
-            the_flows: &[String],
-        ) -> Result<bool, stream_end_point_a::ConnectLeafError> {
-            S::connect_leaf(self, the_ep, the_qos, the_flows)
-        }
-
-        fn disconnect_leaf(
-            &self,
-            the_ep: Option<&StreamEndPointB>,
-            the_spec: &[String],
-        ) -> Result<(), stream_end_point_a::DisconnectLeafError> {
-            S::disconnect_leaf(self, the_ep, the_spec)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::StreamEndPoint_A` to an implementation of its servant trait.
-    pub struct StreamEndPointASkeleton<S>(pub S);
+    pub type StreamEndPointASkeleton<S> = rt::Skeleton<StreamEndPointA, S>;
 
-    impl<S> StreamEndPointASkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: StreamEndPointAServant + ?Sized> rt::Dispatch<S> for StreamEndPointA {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+            "IDL:omg.org/AVStreams/StreamEndPoint:1.0",
+        ];
 
-    impl<S: StreamEndPointAServant> rt::Servant for StreamEndPointASkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/StreamEndPoint_A:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/StreamEndPoint_A:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/AVStreams/StreamEndPoint:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "add_fep",
@@ -3462,24 +2853,18 @@ pub mod av_streams {
                     "stop",
                 ],
                 0,
-                &[0, 5, 40, 4, 0, 16, 5, 2, 5, 1],
-                &[
-                    13, 15, 8, 4, 28, 25, 29, 20, 6, 29, 1, 11, 21, 12, 0, 17, 29, 3, 18,
-                    2, 26, 24, 19, 22, 9, 10, 27, 7, 29, 16, 29, 23, 5, 29, 29, 14,
-                ],
+                b"\0\0\x05\0(\0\x04\0\0\0\x10\0\x05\0\x02\0\x05\0\x01\0\r\0\x0F\0\x08\0\x04\0\x1C\0\x19\0\x1D\0\x14\0\x06\0\x1D\0\x01\0\x0B\0\x15\0\x0C\0\0\0\x11\0\x1D\0\x03\0\x12\0\x02\0\x1A\0\x18\0\x13\0\x16\0\t\0\n\0\x1B\0\x07\0\x1D\0\x10\0\x1D\0\x17\0\x05\0\x1D\0\x1D\0\x0E\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 0, 0, 0, 0, 0, 0, 7, 8, 0, 0, 0, 11, 0, 0, 0, 0, 16, 0, 17, 18, 19,
-                20, 21, 22, 23, 24, 25,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\0\0\0\0\0\0\x07\x08\0\0\0\x0B\0\0\0\0\x10\0\x11\x12\x13\x14\x15\x16\x17\x18\x19";
             match operation {
                 2 => {
                     let input = &mut call.arguments()?;
@@ -3488,7 +2873,7 @@ pub mod av_streams {
                     let the_flows = <String as rt::Decode>::lend(input)?;
                     rt::end_arguments(input);
                     match StreamEndPointAServant::connect_leaf(
-                        &self.0,
+                        servant,
                         the_ep.as_ref(),
                         &mut the_qos,
                         &the_flows,
@@ -3503,30 +2888,21 @@ pub mod av_streams {
                     }
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            &self.0,
-                            &nproperties,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
                         ),
                     )
                 }
                 4 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            &self.0,
-                            &property_name,
-                            &property_value,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
                         ),
                     )
                 }
@@ -3534,71 +2910,53 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let the_ep: Option<StreamEndPointB> = rt::decode(input)?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        StreamEndPointAServant::disconnect_leaf(
-                            &self.0,
-                            the_ep.as_ref(),
-                            &the_spec,
+                        |(the_ep, the_spec)| StreamEndPointAServant::disconnect_leaf(
+                            servant,
+                            rt::Option::as_ref(the_ep),
+                            rt::slice(the_spec),
                         ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
@@ -3606,45 +2964,34 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 17 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
@@ -3654,7 +3001,7 @@ pub mod av_streams {
                     let mut the_spec: FlowSpec = rt::decode(input)?;
                     rt::end_arguments(input);
                     match StreamEndPointAServant::multiconnect(
-                        &self.0,
+                        servant,
                         &mut the_qos,
                         &mut the_spec,
                     ) {
@@ -3669,21 +3016,19 @@ pub mod av_streams {
                     }
                 }
                 0..=1 | 8..=9 | 13 | 18 | 20..=28 => {
-                    StreamEndPointSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        StreamEndPoint,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { StreamEndPointA, StreamEndPointAServant by StreamEndPointASkeleton }
+    rt::served! { StreamEndPointA, StreamEndPointAServant }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`, `AVStreams::notSupported`, `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum NoSuchFlowOrNotSupportedOrQoSRequestFailedOrStreamOpFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -3746,42 +3091,16 @@ pub mod av_streams {
         ) -> Result<bool, stream_end_point_b::MulticonnectError>;
     }
 
-    impl<S: StreamEndPointBServant + ?Sized> StreamEndPointBServant
-    for ::std::sync::Arc<S> {
-        fn multiconnect(
-            &self,
-            the_qos: &mut StreamQoS,
-            the_spec: &mut FlowSpec,
-        ) -> Result<bool, stream_end_point_b::MulticonnectError> {
-            S::multiconnect(self, the_qos, the_spec)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::StreamEndPoint_B` to an implementation of its servant trait.
-    pub struct StreamEndPointBSkeleton<S>(pub S);
+    pub type StreamEndPointBSkeleton<S> = rt::Skeleton<StreamEndPointB, S>;
 
-    impl<S> StreamEndPointBSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: StreamEndPointBServant + ?Sized> rt::Dispatch<S> for StreamEndPointB {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+            "IDL:omg.org/AVStreams/StreamEndPoint:1.0",
+        ];
 
-    impl<S: StreamEndPointBServant> rt::Servant for StreamEndPointBSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/StreamEndPoint_B:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/StreamEndPoint_B:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/AVStreams/StreamEndPoint:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "add_fep",
@@ -3813,50 +3132,35 @@ pub mod av_streams {
                     "stop",
                 ],
                 0,
-                &[0, 20, 2, 7, 0, 0, 8, 15, 7],
-                &[
-                    27, 7, 27, 20, 6, 13, 11, 12, 17, 1, 27, 16, 18, 14, 15, 3, 19, 27,
-                    24, 9, 8, 26, 27, 4, 25, 27, 5, 22, 21, 10, 23, 2, 0,
-                ],
+                b"\0\0\x14\0\x02\0\x07\0\0\0\0\0\x08\0\x0F\0\x07\0\x1B\0\x07\0\x1B\0\x14\0\x06\0\r\0\x0B\0\x0C\0\x11\0\x01\0\x1B\0\x10\0\x12\0\x0E\0\x0F\0\x03\0\x13\0\x1B\0\x18\0\t\0\x08\0\x1A\0\x1B\0\x04\0\x19\0\x1B\0\x05\0\x16\0\x15\0\n\0\x17\0\x02\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 0, 0, 0, 0, 0, 7, 8, 0, 0, 11, 0, 0, 0, 0, 16, 0, 17, 18, 19, 20,
-                21, 22, 23, 24, 25,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\0\0\0\0\0\x07\x08\0\0\x0B\0\0\0\0\x10\0\x11\x12\x13\x14\x15\x16\x17\x18\x19";
             match operation {
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            &self.0,
-                            &nproperties,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
                         ),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            &self.0,
-                            &property_name,
-                            &property_value,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
                         ),
                     )
                 }
@@ -3864,57 +3168,43 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
@@ -3922,45 +3212,34 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
@@ -3970,7 +3249,7 @@ pub mod av_streams {
                     let mut the_spec: FlowSpec = rt::decode(input)?;
                     rt::end_arguments(input);
                     match StreamEndPointBServant::multiconnect(
-                        &self.0,
+                        servant,
                         &mut the_qos,
                         &mut the_spec,
                     ) {
@@ -3985,21 +3264,19 @@ pub mod av_streams {
                     }
                 }
                 0..=1 | 7..=8 | 11 | 16 | 18..=26 => {
-                    StreamEndPointSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        StreamEndPoint,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { StreamEndPointB, StreamEndPointBServant by StreamEndPointBSkeleton }
+    rt::served! { StreamEndPointB, StreamEndPointBServant }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::QoSRequestFailed`, `AVStreams::noSuchFlow`, `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum FpErrorOrNoSuchFlowOrQoSRequestFailedOrStreamOpFailedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -4143,83 +3420,16 @@ pub mod av_streams {
         >;
     }
 
-    impl<S: StreamCtrlServant + ?Sized> StreamCtrlServant for ::std::sync::Arc<S> {
-        fn bind_devs(
-            &self,
-            a_party: Option<&MmDevice>,
-            b_party: Option<&MmDevice>,
-            the_qos: &mut StreamQoS,
-            the_flows: &[String],
-        ) -> Result<bool, stream_ctrl::BindDevsError> {
-            S::bind_devs(self, a_party, b_party, the_qos, the_flows)
-        }
-
-        fn bind(
-            &self,
-            a_party: Option<&StreamEndPointA>,
-            b_party: Option<&StreamEndPointB>,
-            the_qos: &mut StreamQoS,
-            the_flows: &[String],
-        ) -> Result<bool, stream_ctrl::BindError> {
-            S::bind(self, a_party, b_party, the_qos, the_flows)
-        }
-
-        fn unbind_dev(
-            &self,
-            dev: Option<&MmDevice>,
-            the_spec: &[String],
-        ) -> Result<(), stream_ctrl::UnbindDevError> {
-            S::unbind_dev(self, dev, the_spec)
-        }
-
-        fn unbind_party(
-            &self,
-            the_ep: Option<&StreamEndPoint>,
-            the_spec: &[String],
-        ) -> Result<(), stream_ctrl::UnbindPartyError> {
-            S::unbind_party(self, the_ep, the_spec)
-        }
-
-        fn unbind(&self) -> Result<(), stream_ctrl::UnbindError> {
-            S::unbind(self)
-        }
-
-        fn get_related_vdev(
-            &self,
-            adev: Option<&MmDevice>,
-        ) -> Result<
-            (Option<VDev>, Option<StreamEndPoint>),
-            stream_ctrl::GetRelatedVdevError,
-        > {
-            S::get_related_vdev(self, adev)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::StreamCtrl` to an implementation of its servant trait.
-    pub struct StreamCtrlSkeleton<S>(pub S);
+    pub type StreamCtrlSkeleton<S> = rt::Skeleton<StreamCtrl, S>;
 
-    impl<S> StreamCtrlSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: StreamCtrlServant + ?Sized> rt::Dispatch<S> for StreamCtrl {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+            "IDL:omg.org/AVStreams/Basic_StreamCtrl:1.0",
+        ];
 
-    impl<S: StreamCtrlServant> rt::Servant for StreamCtrlSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/StreamCtrl:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/StreamCtrl:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/AVStreams/Basic_StreamCtrl:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "bind",
@@ -4249,24 +3459,18 @@ pub mod av_streams {
                     "unbind_party",
                 ],
                 0,
-                &[4, 0, 0, 2, 16, 0, 0, 0, 0],
-                &[
-                    3, 23, 6, 25, 10, 24, 22, 11, 19, 0, 7, 5, 2, 18, 12, 25, 17, 25, 1,
-                    13, 21, 20, 4, 8, 14, 25, 25, 9, 25, 16, 15,
-                ],
+                b"\x04\0\0\0\0\0\x02\0\x10\0\0\0\0\0\0\0\0\0\x03\0\x17\0\x06\0\x19\0\n\0\x18\0\x16\0\x0B\0\x13\0\0\0\x07\0\x05\0\x02\0\x12\0\x0C\0\x19\0\x11\0\x19\0\x01\0\r\0\x15\0\x14\0\x04\0\x08\0\x0E\0\x19\0\x19\0\t\0\x19\0\x10\0\x0F\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 8, 0, 0, 0, 0, 0, 13, 14, 15, 16, 17, 18,
-                0, 0, 0,
-            ];
+            const INDEXES: &[u8] = b"\0\0\0\0\0\0\0\x05\0\0\x08\0\0\0\0\0\r\x0E\x0F\x10\x11\x12\0\0\0";
             match operation {
                 0 => {
                     let input = &mut call.arguments()?;
@@ -4276,7 +3480,7 @@ pub mod av_streams {
                     let the_flows = <String as rt::Decode>::lend(input)?;
                     rt::end_arguments(input);
                     match StreamCtrlServant::bind(
-                        &self.0,
+                        servant,
                         a_party.as_ref(),
                         b_party.as_ref(),
                         &mut the_qos,
@@ -4299,7 +3503,7 @@ pub mod av_streams {
                     let the_flows = <String as rt::Decode>::lend(input)?;
                     rt::end_arguments(input);
                     match StreamCtrlServant::bind_devs(
-                        &self.0,
+                        servant,
                         a_party.as_ref(),
                         b_party.as_ref(),
                         &mut the_qos,
@@ -4315,30 +3519,21 @@ pub mod av_streams {
                     }
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            &self.0,
-                            &nproperties,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
                         ),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            &self.0,
-                            &property_name,
-                            &property_value,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
                         ),
                     )
                 }
@@ -4346,57 +3541,43 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 8 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
@@ -4404,98 +3585,81 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let adev: Option<MmDevice> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        StreamCtrlServant::get_related_vdev(&self.0, adev.as_ref()),
-                    )
-                }
-                15 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            &self.0,
-                            &property_name,
+                        |(adev,)| StreamCtrlServant::get_related_vdev(
+                            servant,
+                            rt::Option::as_ref(adev),
                         ),
                     )
                 }
-                22 => rt::answer(call, StreamCtrlServant::unbind(&self.0)),
-                23 => {
-                    let input = &mut call.arguments()?;
-                    let dev: Option<MmDevice> = rt::decode(input)?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                15 => {
+                    rt::serve(
                         call,
-                        StreamCtrlServant::unbind_dev(&self.0, dev.as_ref(), &the_spec),
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                22 => rt::answer(call, StreamCtrlServant::unbind(servant)),
+                23 => {
+                    rt::serve(
+                        call,
+                        |(dev, the_spec)| StreamCtrlServant::unbind_dev(
+                            servant,
+                            rt::Option::as_ref(dev),
+                            rt::slice(the_spec),
+                        ),
                     )
                 }
                 24 => {
-                    let input = &mut call.arguments()?;
-                    let the_ep: Option<StreamEndPoint> = rt::decode(input)?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        StreamCtrlServant::unbind_party(
-                            &self.0,
-                            the_ep.as_ref(),
-                            &the_spec,
+                        |(the_ep, the_spec)| StreamCtrlServant::unbind_party(
+                            servant,
+                            rt::Option::as_ref(the_ep),
+                            rt::slice(the_spec),
                         ),
                     )
                 }
                 7 | 10 | 16..=21 => {
-                    BasicStreamCtrlSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        BasicStreamCtrl,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { StreamCtrl, StreamCtrlServant by StreamCtrlSkeleton }
+    rt::served! { StreamCtrl, StreamCtrlServant }
 
     /// The errors of operations that raise `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum StreamOpFailedError {
         /// The exception `AVStreams::streamOpFailed`.
         StreamOpFailed(StreamOpFailed),
@@ -4729,71 +3893,15 @@ pub mod av_streams {
         ) -> Result<(), m_cast_config_if::SetDevParamsError>;
     }
 
-    impl<S: MCastConfigIfServant + ?Sized> MCastConfigIfServant for ::std::sync::Arc<S> {
-        fn set_peer(
-            &self,
-            peer: Option<&rt::ObjectRef>,
-            the_qos: &mut StreamQoS,
-            the_spec: &[String],
-        ) -> Result<bool, m_cast_config_if::SetPeerError> {
-            S::set_peer(self, peer, the_qos, the_spec)
-        }
-
-        fn configure(
-            &self,
-            a_configuration: &crate::cos_property_service::Property,
-        ) -> Result<(), rt::SystemException> {
-            S::configure(self, a_configuration)
-        }
-
-        fn set_initial_configuration(
-            &self,
-            initial: &[crate::cos_property_service::Property],
-        ) -> Result<(), rt::SystemException> {
-            S::set_initial_configuration(self, initial)
-        }
-
-        fn set_format(
-            &self,
-            flow_name: &str,
-            format_name: &str,
-        ) -> Result<(), m_cast_config_if::SetFormatError> {
-            S::set_format(self, flow_name, format_name)
-        }
-
-        fn set_dev_params(
-            &self,
-            flow_name: &str,
-            new_params: &[crate::cos_property_service::Property],
-        ) -> Result<(), m_cast_config_if::SetDevParamsError> {
-            S::set_dev_params(self, flow_name, new_params)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::MCastConfigIf` to an implementation of its servant trait.
-    pub struct MCastConfigIfSkeleton<S>(pub S);
+    pub type MCastConfigIfSkeleton<S> = rt::Skeleton<MCastConfigIf, S>;
 
-    impl<S> MCastConfigIfSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: MCastConfigIfServant + ?Sized> rt::Dispatch<S> for MCastConfigIf {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+        ];
 
-    impl<S: MCastConfigIfServant> rt::Servant for MCastConfigIfSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/MCastConfigIf:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/MCastConfigIf:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "configure",
@@ -4814,54 +3922,43 @@ pub mod av_streams {
                     "set_peer",
                 ],
                 0,
-                &[1, 1, 8, 0, 5, 9],
-                &[9, 4, 15, 1, 3, 13, 11, 14, 12, 0, 16, 2, 7, 6, 8, 5, 16, 10, 16, 16],
+                b"\x01\0\x01\0\x08\0\0\0\x05\0\t\0\t\0\x04\0\x0F\0\x01\0\x03\0\r\0\x0B\0\x0E\0\x0C\0\0\0\x10\0\x02\0\x07\0\x06\0\x08\0\x05\0\x10\0\n\0\x10\0\x10\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let a_configuration: crate::cos_property_service::Property = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MCastConfigIfServant::configure(&self.0, &a_configuration),
+                        |(a_configuration,)| MCastConfigIfServant::configure(
+                            servant,
+                            a_configuration,
+                        ),
                     )
                 }
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            &self.0,
-                            &nproperties,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
                         ),
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            &self.0,
-                            &property_name,
-                            &property_value,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
                         ),
                     )
                 }
@@ -4869,57 +3966,43 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 4 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
@@ -4927,89 +4010,63 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let flow_name = input.str()?;
-                    let new_params = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MCastConfigIfServant::set_dev_params(
-                            &self.0,
-                            &flow_name,
-                            &new_params,
+                        |(flow_name, new_params)| MCastConfigIfServant::set_dev_params(
+                            servant,
+                            rt::text(flow_name),
+                            rt::slice(new_params),
                         ),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let flow_name = input.str()?;
-                    let format_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MCastConfigIfServant::set_format(
-                            &self.0,
-                            &flow_name,
-                            &format_name,
+                        |(flow_name, format_name)| MCastConfigIfServant::set_format(
+                            servant,
+                            rt::text(flow_name),
+                            rt::text(format_name),
                         ),
                     )
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let initial = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MCastConfigIfServant::set_initial_configuration(
-                            &self.0,
-                            &initial,
+                        |(initial,)| MCastConfigIfServant::set_initial_configuration(
+                            servant,
+                            rt::slice(initial),
                         ),
                     )
                 }
@@ -5020,7 +4077,7 @@ pub mod av_streams {
                     let the_spec = <String as rt::Decode>::lend(input)?;
                     rt::end_arguments(input);
                     match MCastConfigIfServant::set_peer(
-                        &self.0,
+                        servant,
                         peer.as_ref(),
                         &mut the_qos,
                         &the_spec,
@@ -5034,14 +4091,13 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { MCastConfigIf, MCastConfigIfServant by MCastConfigIfSkeleton }
+    rt::served! { MCastConfigIf, MCastConfigIfServant }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum QoSRequestFailedOrStreamOpFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -5067,7 +4123,6 @@ pub mod av_streams {
         pub type SetDevParamsError = super::PropertyExceptionOrStreamOpFailedError;
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct ProtocolNotSupported {}
     rt::equal! { ProtocolNotSupported }
     rt::exception! {
@@ -5075,7 +4130,6 @@ pub mod av_streams {
         "protocolNotSupported"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct FormatNotSupported {}
     rt::equal! { FormatNotSupported }
     rt::exception! {
@@ -5084,7 +4138,6 @@ pub mod av_streams {
     }
 
     /// The formats of the two flow end points have no common one.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct FormatMismatch {}
     rt::equal! { FormatMismatch }
     rt::exception! {
@@ -5092,20 +4145,17 @@ pub mod av_streams {
     }
 
     /// The flow end points cannot be connected: both produce, both consume, or they have no common protocol.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct FepMismatch {}
     rt::equal! { FepMismatch }
     rt::exception! { #[inline] members FepMismatch, "IDL:omg.org/AVStreams/FEPMismatch:1.0", "FEPMismatch" }
 
     /// The flow end point has a connection.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct AlreadyConnected {}
     rt::equal! { AlreadyConnected }
     rt::exception! {
         #[inline] members AlreadyConnected, "IDL:omg.org/AVStreams/alreadyConnected:1.0", "alreadyConnected"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidSettings {
         pub settings: String,
     }
@@ -5116,14 +4166,12 @@ pub mod av_streams {
     }
 
     /// The flow end point has no connection.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NotConnected {}
     rt::equal! { NotConnected }
     rt::exception! {
         #[inline] members NotConnected, "IDL:omg.org/AVStreams/notConnected:1.0", "notConnected"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct DeviceQosMismatch {}
     rt::equal! { DeviceQosMismatch }
     rt::exception! {
@@ -5132,7 +4180,6 @@ pub mod av_streams {
     }
 
     /// The producer could not connect.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct FailedToConnect {
         pub reason: String,
     }
@@ -5143,7 +4190,6 @@ pub mod av_streams {
     }
 
     /// The consumer could not listen.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct FailedToListen {
         pub reason: String,
     }
@@ -5217,56 +4263,16 @@ pub mod av_streams {
         fn set_source_id(&self, source_id: i32) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: FlowProducerServant + ?Sized> FlowProducerServant for ::std::sync::Arc<S> {
-        fn connect_mcast(
-            &self,
-            the_qos: &mut QoS,
-            address: &str,
-            use_flow_protocol: &str,
-        ) -> Result<(String, bool), flow_producer::ConnectMcastError> {
-            S::connect_mcast(self, the_qos, address, use_flow_protocol)
-        }
-
-        fn get_rev_channel(
-            &self,
-            pcol_name: &str,
-        ) -> Result<String, rt::SystemException> {
-            S::get_rev_channel(self, pcol_name)
-        }
-
-        fn set_key(&self, the_key: &[u8]) -> Result<(), rt::SystemException> {
-            S::set_key(self, the_key)
-        }
-
-        fn set_source_id(&self, source_id: i32) -> Result<(), rt::SystemException> {
-            S::set_source_id(self, source_id)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::FlowProducer` to an implementation of its servant trait.
-    pub struct FlowProducerSkeleton<S>(pub S);
+    pub type FlowProducerSkeleton<S> = rt::Skeleton<FlowProducer, S>;
 
-    impl<S> FlowProducerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: FlowProducerServant + ?Sized> rt::Dispatch<S> for FlowProducer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+            "IDL:omg.org/AVStreams/FlowEndPoint:1.0",
+        ];
 
-    impl<S: FlowProducerServant> rt::Servant for FlowProducerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/FlowProducer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/FlowProducer:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/AVStreams/FlowEndPoint:1.0" | "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_related_flow_connection",
@@ -5305,25 +4311,18 @@ pub mod av_streams {
                     "use_flow_protocol",
                 ],
                 0,
-                &[0, 0, 2, 23, 7, 6, 0, 0, 7, 3, 32, 5],
-                &[
-                    2, 11, 5, 24, 17, 22, 13, 12, 16, 23, 6, 33, 19, 34, 7, 1, 18, 34,
-                    21, 4, 10, 34, 34, 29, 27, 15, 25, 31, 34, 8, 34, 30, 20, 32, 14, 3,
-                    26, 9, 28, 0, 34, 34,
-                ],
+                b"\0\0\0\0\x02\0\x17\0\x07\0\x06\0\0\0\0\0\x07\0\x03\0 \0\x05\0\x02\0\x0B\0\x05\0\x18\0\x11\0\x16\0\r\0\x0C\0\x10\0\x17\0\x06\0!\0\x13\0\"\0\x07\0\x01\0\x12\0\"\0\x15\0\x04\0\n\0\"\0\"\0\x1D\0\x1B\0\x0F\0\x19\0\x1F\0\"\0\x08\0\"\0\x1E\0\x14\0 \0\x0E\0\x03\0\x1A\0\t\0\x1C\0\0\0\"\0\"\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 2, 3, 0, 4, 0, 0, 0, 0, 0, 10, 0, 0, 13, 0, 0, 0, 0, 17, 18, 0, 20,
-                21, 22, 23, 0, 24, 25, 0, 26, 27, 28, 29,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\0\x04\0\0\0\0\0\n\0\0\r\0\0\0\0\x11\x12\0\x14\x15\x16\x17\0\x18\x19\0\x1A\x1B\x1C\x1D";
             match operation {
                 4 => {
                     let input = &mut call.arguments()?;
@@ -5332,7 +4331,7 @@ pub mod av_streams {
                     let use_flow_protocol = input.str()?;
                     rt::end_arguments(input);
                     match FlowProducerServant::connect_mcast(
-                        &self.0,
+                        servant,
                         &mut the_qos,
                         &address,
                         &use_flow_protocol,
@@ -5348,30 +4347,21 @@ pub mod av_streams {
                     }
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            &self.0,
-                            &nproperties,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
                         ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            &self.0,
-                            &property_name,
-                            &property_value,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
                         ),
                     )
                 }
@@ -5379,57 +4369,43 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
@@ -5437,88 +4413,78 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 17 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 18 => {
-                    let input = &mut call.arguments()?;
-                    let pcol_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        FlowProducerServant::get_rev_channel(&self.0, &pcol_name),
+                        |(pcol_name,)| FlowProducerServant::get_rev_channel(
+                            servant,
+                            rt::text(pcol_name),
+                        ),
                     )
                 }
                 21 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 26 => {
-                    let input = &mut call.arguments()?;
-                    let the_key = <u8 as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, FlowProducerServant::set_key(&self.0, &the_key))
+                    rt::serve(
+                        call,
+                        |(the_key,)| FlowProducerServant::set_key(
+                            servant,
+                            rt::slice(the_key),
+                        ),
+                    )
                 }
                 29 => {
-                    let input = &mut call.arguments()?;
-                    let source_id: i32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        FlowProducerServant::set_source_id(&self.0, source_id),
+                        |(source_id,)| FlowProducerServant::set_source_id(
+                            servant,
+                            *source_id,
+                        ),
                     )
                 }
                 0..=3 | 5 | 11 | 14 | 19..=20 | 22..=25 | 27..=28 | 30..=33 => {
-                    FlowEndPointSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        FlowEndPoint,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { FlowProducer, FlowProducerServant by FlowProducerSkeleton }
+    rt::served! { FlowProducer, FlowProducerServant }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::QoSRequestFailed`, `AVStreams::failedToConnect`, `AVStreams::notSupported`.
-    #[derive(Clone)]
     pub enum FailedToConnectOrFpErrorOrNotSupportedOrQoSRequestFailedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -5552,32 +4518,16 @@ pub mod av_streams {
     /// The servant trait of `AVStreams::FlowConsumer`, implemented by servers.
     pub trait FlowConsumerServant: FlowEndPointServant {}
 
-    impl<S: FlowConsumerServant + ?Sized> FlowConsumerServant for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `AVStreams::FlowConsumer` to an implementation of its servant trait.
-    pub struct FlowConsumerSkeleton<S>(pub S);
+    pub type FlowConsumerSkeleton<S> = rt::Skeleton<FlowConsumer, S>;
 
-    impl<S> FlowConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: FlowConsumerServant + ?Sized> rt::Dispatch<S> for FlowConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+            "IDL:omg.org/AVStreams/FlowEndPoint:1.0",
+        ];
 
-    impl<S: FlowConsumerServant> rt::Servant for FlowConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/FlowConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/FlowConsumer:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/AVStreams/FlowEndPoint:1.0" | "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_related_flow_connection",
@@ -5612,50 +4562,35 @@ pub mod av_streams {
                     "use_flow_protocol",
                 ],
                 0,
-                &[0, 8, 3, 23, 1, 0, 0, 3, 2, 6],
-                &[
-                    24, 11, 17, 30, 29, 12, 7, 10, 21, 5, 15, 23, 9, 1, 6, 30, 19, 2, 0,
-                    16, 30, 22, 30, 18, 27, 4, 14, 26, 13, 28, 3, 30, 20, 8, 25, 30, 30,
-                ],
+                b"\0\0\x08\0\x03\0\x17\0\x01\0\0\0\0\0\x03\0\x02\0\x06\0\x18\0\x0B\0\x11\0\x1E\0\x1D\0\x0C\0\x07\0\n\0\x15\0\x05\0\x0F\0\x17\0\t\0\x01\0\x06\0\x1E\0\x13\0\x02\0\0\0\x10\0\x1E\0\x16\0\x1E\0\x12\0\x1B\0\x04\0\x0E\0\x1A\0\r\0\x1C\0\x03\0\x1E\0\x14\0\x08\0\x19\0\x1E\0\x1E\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 10, 0, 0, 13, 0, 0, 0, 17, 18, 0, 20, 21,
-                22, 23, 24, 25, 26, 27, 28, 29,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\0\0\0\0\0\n\0\0\r\0\0\0\x11\x12\0\x14\x15\x16\x17\x18\x19\x1A\x1B\x1C\x1D";
             match operation {
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            &self.0,
-                            &nproperties,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
                         ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            &self.0,
-                            &property_name,
-                            &property_value,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
                         ),
                     )
                 }
@@ -5663,57 +4598,43 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 8 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
@@ -5721,61 +4642,49 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 19 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 0..=4 | 10 | 13 | 17..=18 | 20..=29 => {
-                    FlowEndPointSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        FlowEndPoint,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { FlowConsumer, FlowConsumerServant by FlowConsumerSkeleton }
+    rt::served! { FlowConsumer, FlowConsumerServant }
 
     /// One party's end of a flow.
     pub struct FlowEndPoint(crate::cos_property_service::PropertySet);
@@ -6161,471 +5070,15 @@ pub mod av_streams {
         ) -> Result<String, flow_end_point::GoToListenError>;
     }
 
-    impl<S: FlowEndPointServant + ?Sized> FlowEndPointServant for ::std::sync::Arc<S> {
-        fn lock(&self) -> Result<bool, rt::SystemException> {
-            S::lock(self)
-        }
-
-        fn unlock(&self) -> Result<(), rt::SystemException> {
-            S::unlock(self)
-        }
-
-        fn stop(&self) -> Result<(), rt::SystemException> {
-            S::stop(self)
-        }
-
-        fn start(&self) -> Result<(), rt::SystemException> {
-            S::start(self)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-
-        fn related_sep(&self) -> Result<Option<StreamEndPoint>, rt::SystemException> {
-            S::related_sep(self)
-        }
-
-        fn set_related_sep(
-            &self,
-            value: Option<&StreamEndPoint>,
-        ) -> Result<(), rt::SystemException> {
-            S::set_related_sep(self, value)
-        }
-
-        fn related_flow_connection(
-            &self,
-        ) -> Result<Option<FlowConnection>, rt::SystemException> {
-            S::related_flow_connection(self)
-        }
-
-        fn set_related_flow_connection(
-            &self,
-            value: Option<&FlowConnection>,
-        ) -> Result<(), rt::SystemException> {
-            S::set_related_flow_connection(self, value)
-        }
-
-        fn get_connected_fep(
-            &self,
-        ) -> Result<Option<FlowEndPoint>, flow_end_point::GetConnectedFepError> {
-            S::get_connected_fep(self)
-        }
-
-        fn use_flow_protocol(
-            &self,
-            fp_name: &str,
-            fp_settings: &rt::Any,
-        ) -> Result<bool, flow_end_point::UseFlowProtocolError> {
-            S::use_flow_protocol(self, fp_name, fp_settings)
-        }
-
-        fn set_format(
-            &self,
-            format: &str,
-        ) -> Result<(), flow_end_point::SetFormatError> {
-            S::set_format(self, format)
-        }
-
-        fn set_dev_params(
-            &self,
-            new_settings: &[crate::cos_property_service::Property],
-        ) -> Result<(), flow_end_point::SetDevParamsError> {
-            S::set_dev_params(self, new_settings)
-        }
-
-        fn set_protocol_restriction(
-            &self,
-            the_spec: &[String],
-        ) -> Result<(), flow_end_point::SetProtocolRestrictionError> {
-            S::set_protocol_restriction(self, the_spec)
-        }
-
-        fn is_fep_compatible(
-            &self,
-            fep: Option<&FlowEndPoint>,
-        ) -> Result<bool, flow_end_point::IsFepCompatibleError> {
-            S::is_fep_compatible(self, fep)
-        }
-
-        fn set_peer(
-            &self,
-            the_fc: Option<&FlowConnection>,
-            the_peer_fep: Option<&FlowEndPoint>,
-            the_qos: &mut QoS,
-        ) -> Result<bool, flow_end_point::SetPeerError> {
-            S::set_peer(self, the_fc, the_peer_fep, the_qos)
-        }
-
-        fn set_mcast_peer(
-            &self,
-            the_fc: Option<&FlowConnection>,
-            a_mcastconfigif: Option<&MCastConfigIf>,
-            the_qos: &mut QoS,
-        ) -> Result<bool, flow_end_point::SetMcastPeerError> {
-            S::set_mcast_peer(self, the_fc, a_mcastconfigif, the_qos)
-        }
-
-        fn connect_to_peer(
-            &self,
-            the_qos: &mut QoS,
-            address: &str,
-            use_flow_protocol: &str,
-        ) -> Result<bool, flow_end_point::ConnectToPeerError> {
-            S::connect_to_peer(self, the_qos, address, use_flow_protocol)
-        }
-
-        fn go_to_listen(
-            &self,
-            the_qos: &mut QoS,
-            is_mcast: bool,
-            peer: Option<&FlowEndPoint>,
-            flow_protocol: &mut String,
-        ) -> Result<String, flow_end_point::GoToListenError> {
-            S::go_to_listen(self, the_qos, is_mcast, peer, flow_protocol)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::FlowEndPoint` to an implementation of its servant trait.
-    pub struct FlowEndPointSkeleton<S>(pub S);
+    pub type FlowEndPointSkeleton<S> = rt::Skeleton<FlowEndPoint, S>;
 
-    impl<S> FlowEndPointSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: FlowEndPointServant + ?Sized> rt::Dispatch<S> for FlowEndPoint {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+        ];
 
-    impl<S: FlowEndPointServant> FlowEndPointSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
-            servant: &S,
-            skeleton: &dyn rt::Servant,
-            operation: usize,
-            mut call: rt::ServerCall<'_>,
-        ) -> rt::Answered {
-            match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        FlowEndPointServant::related_flow_connection(servant),
-                    )
-                }
-                1 => rt::answer(call, FlowEndPointServant::related_sep(servant)),
-                2 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<FlowConnection> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FlowEndPointServant::set_related_flow_connection(
-                            servant,
-                            value.as_ref(),
-                        ),
-                    )
-                }
-                3 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<StreamEndPoint> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FlowEndPointServant::set_related_sep(servant, value.as_ref()),
-                    )
-                }
-                4 => {
-                    let input = &mut call.arguments()?;
-                    let mut the_qos: QoS = rt::decode(input)?;
-                    let address = input.str()?;
-                    let use_flow_protocol = input.str()?;
-                    rt::end_arguments(input);
-                    match FlowEndPointServant::connect_to_peer(
-                        servant,
-                        &mut the_qos,
-                        &address,
-                        &use_flow_protocol,
-                    ) {
-                        Ok(result) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&the_qos, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                5 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            &nproperties,
-                        ),
-                    )
-                }
-                6 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            &property_name,
-                            &property_value,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                8 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            &property_names,
-                        ),
-                    )
-                }
-                9 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            &property_name,
-                        ),
-                    )
-                }
-                10 => rt::answer(call, FlowEndPointServant::destroy(servant)),
-                11 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            how_many,
-                        ),
-                    )
-                }
-                12 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            how_many,
-                        ),
-                    )
-                }
-                13 => rt::answer(call, FlowEndPointServant::get_connected_fep(servant)),
-                14 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                15 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            &property_names,
-                        ),
-                    )
-                }
-                16 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            &property_name,
-                        ),
-                    )
-                }
-                17 => {
-                    let input = &mut call.arguments()?;
-                    let mut the_qos: QoS = rt::decode(input)?;
-                    let is_mcast: bool = rt::decode(input)?;
-                    let peer: Option<FlowEndPoint> = rt::decode(input)?;
-                    let mut flow_protocol: String = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    match FlowEndPointServant::go_to_listen(
-                        servant,
-                        &mut the_qos,
-                        is_mcast,
-                        peer.as_ref(),
-                        &mut flow_protocol,
-                    ) {
-                        Ok(result) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&the_qos, out)?;
-                                rt::Encode::encode(&flow_protocol, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                18 => {
-                    let input = &mut call.arguments()?;
-                    let fep: Option<FlowEndPoint> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FlowEndPointServant::is_fep_compatible(servant, fep.as_ref()),
-                    )
-                }
-                19 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            &property_name,
-                        ),
-                    )
-                }
-                20 => rt::answer(call, FlowEndPointServant::lock(servant)),
-                21 => {
-                    let input = &mut call.arguments()?;
-                    let the_fc: Option<FlowConnection> = rt::decode(input)?;
-                    let a_mcastconfigif: Option<MCastConfigIf> = rt::decode(input)?;
-                    let mut the_qos: QoS = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    match FlowEndPointServant::set_mcast_peer(
-                        servant,
-                        the_fc.as_ref(),
-                        a_mcastconfigif.as_ref(),
-                        &mut the_qos,
-                    ) {
-                        Ok(result) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&the_qos, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                22 => {
-                    let input = &mut call.arguments()?;
-                    let new_settings = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FlowEndPointServant::set_dev_params(servant, &new_settings),
-                    )
-                }
-                23 => {
-                    let input = &mut call.arguments()?;
-                    let format = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, FlowEndPointServant::set_format(servant, &format))
-                }
-                24 => {
-                    let input = &mut call.arguments()?;
-                    let the_fc: Option<FlowConnection> = rt::decode(input)?;
-                    let the_peer_fep: Option<FlowEndPoint> = rt::decode(input)?;
-                    let mut the_qos: QoS = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    match FlowEndPointServant::set_peer(
-                        servant,
-                        the_fc.as_ref(),
-                        the_peer_fep.as_ref(),
-                        &mut the_qos,
-                    ) {
-                        Ok(result) => {
-                            call.reply(|out| {
-                                rt::Encode::encode(&result, out)?;
-                                rt::Encode::encode(&the_qos, out)
-                            })
-                        }
-                        Err(error) => call.raise(&error),
-                    }
-                }
-                25 => {
-                    let input = &mut call.arguments()?;
-                    let the_spec = <String as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FlowEndPointServant::set_protocol_restriction(servant, &the_spec),
-                    )
-                }
-                26 => rt::answer(call, FlowEndPointServant::start(servant)),
-                27 => rt::answer(call, FlowEndPointServant::stop(servant)),
-                28 => rt::answer(call, FlowEndPointServant::unlock(servant)),
-                29 => {
-                    let input = &mut call.arguments()?;
-                    let fp_name = input.str()?;
-                    let fp_settings: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FlowEndPointServant::use_flow_protocol(
-                            servant,
-                            &fp_name,
-                            &fp_settings,
-                        ),
-                    )
-                }
-                _ => call.implicit(skeleton),
-            }
-        }
-    }
-
-    impl<S: FlowEndPointServant> rt::Servant for FlowEndPointSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/FlowEndPoint:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/FlowEndPoint:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_related_flow_connection",
@@ -6660,23 +5113,287 @@ pub mod av_streams {
                     "use_flow_protocol",
                 ],
                 0,
-                &[0, 8, 3, 23, 1, 0, 0, 3, 2, 6],
-                &[
-                    24, 11, 17, 30, 29, 12, 7, 10, 21, 5, 15, 23, 9, 1, 6, 30, 19, 2, 0,
-                    16, 30, 22, 30, 18, 27, 4, 14, 26, 13, 28, 3, 30, 20, 8, 25, 30, 30,
-                ],
+                b"\0\0\x08\0\x03\0\x17\0\x01\0\0\0\0\0\x03\0\x02\0\x06\0\x18\0\x0B\0\x11\0\x1E\0\x1D\0\x0C\0\x07\0\n\0\x15\0\x05\0\x0F\0\x17\0\t\0\x01\0\x06\0\x1E\0\x13\0\x02\0\0\0\x10\0\x1E\0\x16\0\x1E\0\x12\0\x1B\0\x04\0\x0E\0\x1A\0\r\0\x1C\0\x03\0\x1E\0\x14\0\x08\0\x19\0\x1E\0\x1E\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            mut call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            match operation {
+                0 => {
+                    rt::answer(
+                        call,
+                        FlowEndPointServant::related_flow_connection(servant),
+                    )
+                }
+                1 => rt::answer(call, FlowEndPointServant::related_sep(servant)),
+                2 => {
+                    rt::serve(
+                        call,
+                        |(value,)| FlowEndPointServant::set_related_flow_connection(
+                            servant,
+                            rt::Option::as_ref(value),
+                        ),
+                    )
+                }
+                3 => {
+                    rt::serve(
+                        call,
+                        |(value,)| FlowEndPointServant::set_related_sep(
+                            servant,
+                            rt::Option::as_ref(value),
+                        ),
+                    )
+                }
+                4 => {
+                    let input = &mut call.arguments()?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    let address = input.str()?;
+                    let use_flow_protocol = input.str()?;
+                    rt::end_arguments(input);
+                    match FlowEndPointServant::connect_to_peer(
+                        servant,
+                        &mut the_qos,
+                        &address,
+                        &use_flow_protocol,
+                    ) {
+                        Ok(result) => {
+                            call.reply(|out| {
+                                rt::Encode::encode(&result, out)?;
+                                rt::Encode::encode(&the_qos, out)
+                            })
+                        }
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                5 => {
+                    rt::serve(
+                        call,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
+                        ),
+                    )
+                }
+                6 => {
+                    rt::serve(
+                        call,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
+                        ),
+                    )
+                }
+                7 => {
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::delete_all_properties(
+                            servant,
+                        ),
+                    )
+                }
+                8 => {
+                    rt::serve(
+                        call,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
+                        ),
+                    )
+                }
+                9 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                10 => rt::answer(call, FlowEndPointServant::destroy(servant)),
+                11 => {
+                    rt::serve(
+                        call,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
+                        ),
+                    )
+                }
+                12 => {
+                    rt::serve(
+                        call,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
+                        ),
+                    )
+                }
+                13 => rt::answer(call, FlowEndPointServant::get_connected_fep(servant)),
+                14 => {
+                    rt::answer(
+                        call,
+                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
+                            servant,
+                        ),
+                    )
+                }
+                15 => {
+                    rt::serve(
+                        call,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
+                        ),
+                    )
+                }
+                16 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                17 => {
+                    let input = &mut call.arguments()?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    let is_mcast: bool = rt::decode(input)?;
+                    let peer: Option<FlowEndPoint> = rt::decode(input)?;
+                    let mut flow_protocol: String = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    match FlowEndPointServant::go_to_listen(
+                        servant,
+                        &mut the_qos,
+                        is_mcast,
+                        peer.as_ref(),
+                        &mut flow_protocol,
+                    ) {
+                        Ok(result) => {
+                            call.reply(|out| {
+                                rt::Encode::encode(&result, out)?;
+                                rt::Encode::encode(&the_qos, out)?;
+                                rt::Encode::encode(&flow_protocol, out)
+                            })
+                        }
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                18 => {
+                    rt::serve(
+                        call,
+                        |(fep,)| FlowEndPointServant::is_fep_compatible(
+                            servant,
+                            rt::Option::as_ref(fep),
+                        ),
+                    )
+                }
+                19 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                20 => rt::answer(call, FlowEndPointServant::lock(servant)),
+                21 => {
+                    let input = &mut call.arguments()?;
+                    let the_fc: Option<FlowConnection> = rt::decode(input)?;
+                    let a_mcastconfigif: Option<MCastConfigIf> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    match FlowEndPointServant::set_mcast_peer(
+                        servant,
+                        the_fc.as_ref(),
+                        a_mcastconfigif.as_ref(),
+                        &mut the_qos,
+                    ) {
+                        Ok(result) => {
+                            call.reply(|out| {
+                                rt::Encode::encode(&result, out)?;
+                                rt::Encode::encode(&the_qos, out)
+                            })
+                        }
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                22 => {
+                    rt::serve(
+                        call,
+                        |(new_settings,)| FlowEndPointServant::set_dev_params(
+                            servant,
+                            rt::slice(new_settings),
+                        ),
+                    )
+                }
+                23 => {
+                    rt::serve(
+                        call,
+                        |(format,)| FlowEndPointServant::set_format(
+                            servant,
+                            rt::text(format),
+                        ),
+                    )
+                }
+                24 => {
+                    let input = &mut call.arguments()?;
+                    let the_fc: Option<FlowConnection> = rt::decode(input)?;
+                    let the_peer_fep: Option<FlowEndPoint> = rt::decode(input)?;
+                    let mut the_qos: QoS = rt::decode(input)?;
+                    rt::end_arguments(input);
+                    match FlowEndPointServant::set_peer(
+                        servant,
+                        the_fc.as_ref(),
+                        the_peer_fep.as_ref(),
+                        &mut the_qos,
+                    ) {
+                        Ok(result) => {
+                            call.reply(|out| {
+                                rt::Encode::encode(&result, out)?;
+                                rt::Encode::encode(&the_qos, out)
+                            })
+                        }
+                        Err(error) => call.raise(&error),
+                    }
+                }
+                25 => {
+                    rt::serve(
+                        call,
+                        |(the_spec,)| FlowEndPointServant::set_protocol_restriction(
+                            servant,
+                            rt::slice(the_spec),
+                        ),
+                    )
+                }
+                26 => rt::answer(call, FlowEndPointServant::start(servant)),
+                27 => rt::answer(call, FlowEndPointServant::stop(servant)),
+                28 => rt::answer(call, FlowEndPointServant::unlock(servant)),
+                29 => {
+                    rt::serve(
+                        call,
+                        |(fp_name, fp_settings)| FlowEndPointServant::use_flow_protocol(
+                            servant,
+                            rt::text(fp_name),
+                            fp_settings,
+                        ),
+                    )
+                }
+                _ => call.implicit(skeleton),
+            }
         }
     }
-    rt::served! { FlowEndPoint, FlowEndPointServant by FlowEndPointSkeleton }
+    rt::served! { FlowEndPoint, FlowEndPointServant }
 
     /// The errors of operations that raise `AVStreams::notConnected`, `AVStreams::notSupported`.
-    #[derive(Clone)]
     pub enum NotConnectedOrNotSupportedError {
         /// The exception `AVStreams::notConnected`.
         NotConnected(NotConnected),
@@ -6688,7 +5405,6 @@ pub mod av_streams {
     rt::errors! { NotConnectedOrNotSupportedError, NotConnected(NotConnected), NotSupported(NotSupported) }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::notSupported`.
-    #[derive(Clone)]
     pub enum FpErrorOrNotSupportedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -6700,7 +5416,6 @@ pub mod av_streams {
     rt::errors! { FpErrorOrNotSupportedError, FpError(FpError), NotSupported(NotSupported) }
 
     /// The errors of operations that raise `AVStreams::deviceQosMismatch`, `AVStreams::formatMismatch`.
-    #[derive(Clone)]
     pub enum DeviceQosMismatchOrFormatMismatchError {
         /// The exception `AVStreams::deviceQosMismatch`.
         DeviceQosMismatch(DeviceQosMismatch),
@@ -6715,7 +5430,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`.
-    #[derive(Clone)]
     pub enum QoSRequestFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -6725,7 +5439,6 @@ pub mod av_streams {
     rt::errors! { QoSRequestFailedError, QoSRequestFailed(QoSRequestFailed) }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::QoSRequestFailed`, `AVStreams::failedToConnect`.
-    #[derive(Clone)]
     pub enum FailedToConnectOrFpErrorOrQoSRequestFailedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -6742,7 +5455,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::FPError`, `AVStreams::QoSRequestFailed`, `AVStreams::failedToListen`.
-    #[derive(Clone)]
     pub enum FailedToListenOrFpErrorOrQoSRequestFailedError {
         /// The exception `AVStreams::FPError`.
         FpError(FpError),
@@ -7015,74 +5727,15 @@ pub mod av_streams {
         ) -> Result<(), f_dev::DestroyError>;
     }
 
-    impl<S: FDevServant + ?Sized> FDevServant for ::std::sync::Arc<S> {
-        fn create_producer(
-            &self,
-            the_requester: Option<&FlowConnection>,
-            the_qos: &mut QoS,
-            named_fdev: &mut String,
-        ) -> Result<(Option<FlowProducer>, bool), f_dev::CreateProducerError> {
-            S::create_producer(self, the_requester, the_qos, named_fdev)
-        }
-
-        fn create_consumer(
-            &self,
-            the_requester: Option<&FlowConnection>,
-            the_qos: &mut QoS,
-            named_fdev: &mut String,
-        ) -> Result<(Option<FlowConsumer>, bool), f_dev::CreateConsumerError> {
-            S::create_consumer(self, the_requester, the_qos, named_fdev)
-        }
-
-        fn bind(
-            &self,
-            peer_device: Option<&FDev>,
-            the_qos: &mut QoS,
-        ) -> Result<(Option<FlowConnection>, bool), f_dev::BindError> {
-            S::bind(self, peer_device, the_qos)
-        }
-
-        fn bind_mcast(
-            &self,
-            first_peer: Option<&FDev>,
-            the_qos: &mut QoS,
-        ) -> Result<(Option<FlowConnection>, bool), f_dev::BindMcastError> {
-            S::bind_mcast(self, first_peer, the_qos)
-        }
-
-        fn destroy(
-            &self,
-            the_ep: Option<&FlowEndPoint>,
-            fdev_name: &str,
-        ) -> Result<(), f_dev::DestroyError> {
-            S::destroy(self, the_ep, fdev_name)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::FDev` to an implementation of its servant trait.
-    pub struct FDevSkeleton<S>(pub S);
+    pub type FDevSkeleton<S> = rt::Skeleton<FDev, S>;
 
-    impl<S> FDevSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: FDevServant + ?Sized> rt::Dispatch<S> for FDev {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+        ];
 
-    impl<S: FDevServant> rt::Servant for FDevSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/FDev:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/FDev:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "bind",
@@ -7103,14 +5756,14 @@ pub mod av_streams {
                     "is_property_defined",
                 ],
                 0,
-                &[15, 1, 3, 1, 2, 6],
-                &[10, 7, 3, 4, 6, 13, 8, 11, 5, 9, 16, 16, 1, 16, 12, 15, 16, 14, 2, 0],
+                b"\x0F\0\x01\0\x03\0\x01\0\x02\0\x06\0\n\0\x07\0\x03\0\x04\0\x06\0\r\0\x08\0\x0B\0\x05\0\t\0\x10\0\x10\0\x01\0\x10\0\x0C\0\x0F\0\x10\0\x0E\0\x02\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
@@ -7121,7 +5774,7 @@ pub mod av_streams {
                     let mut the_qos: QoS = rt::decode(input)?;
                     rt::end_arguments(input);
                     match FDevServant::bind(
-                        &self.0,
+                        servant,
                         peer_device.as_ref(),
                         &mut the_qos,
                     ) {
@@ -7141,7 +5794,7 @@ pub mod av_streams {
                     let mut the_qos: QoS = rt::decode(input)?;
                     rt::end_arguments(input);
                     match FDevServant::bind_mcast(
-                        &self.0,
+                        servant,
                         first_peer.as_ref(),
                         &mut the_qos,
                     ) {
@@ -7162,7 +5815,7 @@ pub mod av_streams {
                     let mut named_fdev: String = rt::decode(input)?;
                     rt::end_arguments(input);
                     match FDevServant::create_consumer(
-                        &self.0,
+                        servant,
                         the_requester.as_ref(),
                         &mut the_qos,
                         &mut named_fdev,
@@ -7185,7 +5838,7 @@ pub mod av_streams {
                     let mut named_fdev: String = rt::decode(input)?;
                     rt::end_arguments(input);
                     match FDevServant::create_producer(
-                        &self.0,
+                        servant,
                         the_requester.as_ref(),
                         &mut the_qos,
                         &mut named_fdev,
@@ -7202,30 +5855,21 @@ pub mod av_streams {
                     }
                 }
                 4 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            &self.0,
-                            &nproperties,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
                         ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            &self.0,
-                            &property_name,
-                            &property_value,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
                         ),
                     )
                 }
@@ -7233,67 +5877,53 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 8 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let the_ep: Option<FlowEndPoint> = rt::decode(input)?;
-                    let fdev_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        FDevServant::destroy(&self.0, the_ep.as_ref(), &fdev_name),
+                        |(the_ep, fdev_name)| FDevServant::destroy(
+                            servant,
+                            rt::Option::as_ref(the_ep),
+                            rt::text(fdev_name),
+                        ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
@@ -7301,56 +5931,44 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { FDev, FDevServant by FDevSkeleton }
+    rt::served! { FDev, FDevServant }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::notSupported`, `AVStreams::streamOpDenied`, `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum NotSupportedOrQoSRequestFailedOrStreamOpDeniedOrStreamOpFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -7685,112 +6303,15 @@ pub mod av_streams {
         ) -> Result<bool, flow_connection::DropError>;
     }
 
-    impl<S: FlowConnectionServant + ?Sized> FlowConnectionServant
-    for ::std::sync::Arc<S> {
-        fn stop(&self) -> Result<(), rt::SystemException> {
-            S::stop(self)
-        }
-
-        fn start(&self) -> Result<(), rt::SystemException> {
-            S::start(self)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-
-        fn modify_qo_s(
-            &self,
-            new_qos: &mut QoS,
-        ) -> Result<bool, flow_connection::ModifyQoSError> {
-            S::modify_qo_s(self, new_qos)
-        }
-
-        fn use_flow_protocol(
-            &self,
-            fp_name: &str,
-            fp_settings: &rt::Any,
-        ) -> Result<bool, flow_connection::UseFlowProtocolError> {
-            S::use_flow_protocol(self, fp_name, fp_settings)
-        }
-
-        fn push_event(
-            &self,
-            the_event: &StreamEvent,
-        ) -> Result<(), rt::SystemException> {
-            S::push_event(self, the_event)
-        }
-
-        fn connect_devs(
-            &self,
-            a_party: Option<&FDev>,
-            b_party: Option<&FDev>,
-            the_qos: &mut QoS,
-        ) -> Result<bool, flow_connection::ConnectDevsError> {
-            S::connect_devs(self, a_party, b_party, the_qos)
-        }
-
-        fn connect(
-            &self,
-            flow_producer: Option<&FlowProducer>,
-            flow_consumer: Option<&FlowConsumer>,
-            the_qos: &mut QoS,
-        ) -> Result<bool, flow_connection::ConnectError> {
-            S::connect(self, flow_producer, flow_consumer, the_qos)
-        }
-
-        fn disconnect(&self) -> Result<bool, rt::SystemException> {
-            S::disconnect(self)
-        }
-
-        fn add_producer(
-            &self,
-            flow_producer: Option<&FlowProducer>,
-            the_qos: &mut QoS,
-        ) -> Result<bool, flow_connection::AddProducerError> {
-            S::add_producer(self, flow_producer, the_qos)
-        }
-
-        fn add_consumer(
-            &self,
-            flow_consumer: Option<&FlowConsumer>,
-            the_qos: &mut QoS,
-        ) -> Result<bool, flow_connection::AddConsumerError> {
-            S::add_consumer(self, flow_consumer, the_qos)
-        }
-
-        fn drop(
-            &self,
-            target: Option<&FlowEndPoint>,
-        ) -> Result<bool, flow_connection::DropError> {
-            S::drop(self, target)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::FlowConnection` to an implementation of its servant trait.
-    pub struct FlowConnectionSkeleton<S>(pub S);
+    pub type FlowConnectionSkeleton<S> = rt::Skeleton<FlowConnection, S>;
 
-    impl<S> FlowConnectionSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: FlowConnectionServant + ?Sized> rt::Dispatch<S> for FlowConnection {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+        ];
 
-    impl<S: FlowConnectionServant> rt::Servant for FlowConnectionSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/FlowConnection:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/FlowConnection:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "add_consumer",
@@ -7818,17 +6339,14 @@ pub mod av_streams {
                     "use_flow_protocol",
                 ],
                 0,
-                &[1, 5, 5, 4, 0, 0, 3, 14],
-                &[
-                    22, 23, 10, 6, 23, 15, 20, 4, 23, 17, 12, 3, 1, 8, 2, 19, 23, 9, 21,
-                    18, 14, 23, 16, 0, 13, 5, 7, 11,
-                ],
+                b"\x01\0\x05\0\x05\0\x04\0\0\0\0\0\x03\0\x0E\0\x16\0\x17\0\n\0\x06\0\x17\0\x0F\0\x14\0\x04\0\x17\0\x11\0\x0C\0\x03\0\x01\0\x08\0\x02\0\x13\0\x17\0\t\0\x15\0\x12\0\x0E\0\x17\0\x10\0\0\0\r\0\x05\0\x07\0\x0B\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
@@ -7839,7 +6357,7 @@ pub mod av_streams {
                     let mut the_qos: QoS = rt::decode(input)?;
                     rt::end_arguments(input);
                     match FlowConnectionServant::add_consumer(
-                        &self.0,
+                        servant,
                         flow_consumer.as_ref(),
                         &mut the_qos,
                     ) {
@@ -7858,7 +6376,7 @@ pub mod av_streams {
                     let mut the_qos: QoS = rt::decode(input)?;
                     rt::end_arguments(input);
                     match FlowConnectionServant::add_producer(
-                        &self.0,
+                        servant,
                         flow_producer.as_ref(),
                         &mut the_qos,
                     ) {
@@ -7878,7 +6396,7 @@ pub mod av_streams {
                     let mut the_qos: QoS = rt::decode(input)?;
                     rt::end_arguments(input);
                     match FlowConnectionServant::connect(
-                        &self.0,
+                        servant,
                         flow_producer.as_ref(),
                         flow_consumer.as_ref(),
                         &mut the_qos,
@@ -7899,7 +6417,7 @@ pub mod av_streams {
                     let mut the_qos: QoS = rt::decode(input)?;
                     rt::end_arguments(input);
                     match FlowConnectionServant::connect_devs(
-                        &self.0,
+                        servant,
                         a_party.as_ref(),
                         b_party.as_ref(),
                         &mut the_qos,
@@ -7914,30 +6432,21 @@ pub mod av_streams {
                     }
                 }
                 4 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <crate::cos_property_service::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_properties(
-                            &self.0,
-                            &nproperties,
+                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
                         ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::define_property(
-                            &self.0,
-                            &property_name,
-                            &property_value,
+                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
                         ),
                     )
                 }
@@ -7945,68 +6454,54 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 8 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::delete_property(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
-                9 => rt::answer(call, FlowConnectionServant::destroy(&self.0)),
-                10 => rt::answer(call, FlowConnectionServant::disconnect(&self.0)),
+                9 => rt::answer(call, FlowConnectionServant::destroy(servant)),
+                10 => rt::answer(call, FlowConnectionServant::disconnect(servant)),
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let target: Option<FlowEndPoint> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        FlowConnectionServant::drop(&self.0, target.as_ref()),
+                        |(target,)| FlowConnectionServant::drop(
+                            servant,
+                            rt::Option::as_ref(target),
+                        ),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_properties(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            &self.0,
-                            how_many,
+                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
                         ),
                     )
                 }
@@ -8014,45 +6509,34 @@ pub mod av_streams {
                     rt::answer(
                         call,
                         crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <crate::cos_property_service::PropertyName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_properties(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::get_property_value(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
                 17 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_property_service::PropertySetServant::is_property_defined(
-                            &self.0,
-                            &property_name,
+                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
                         ),
                     )
                 }
@@ -8060,7 +6544,7 @@ pub mod av_streams {
                     let input = &mut call.arguments()?;
                     let mut new_qos: QoS = rt::decode(input)?;
                     rt::end_arguments(input);
-                    match FlowConnectionServant::modify_qo_s(&self.0, &mut new_qos) {
+                    match FlowConnectionServant::modify_qo_s(servant, &mut new_qos) {
                         Ok(result) => {
                             call.reply(|out| {
                                 rt::Encode::encode(&result, out)?;
@@ -8071,36 +6555,33 @@ pub mod av_streams {
                     }
                 }
                 19 => {
-                    let input = &mut call.arguments()?;
-                    let the_event: StreamEvent = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    FlowConnectionServant::push_event(&self.0, &the_event)?;
-                    Ok(call.finish_oneway())
-                }
-                20 => rt::answer(call, FlowConnectionServant::start(&self.0)),
-                21 => rt::answer(call, FlowConnectionServant::stop(&self.0)),
-                22 => {
-                    let input = &mut call.arguments()?;
-                    let fp_name = input.str()?;
-                    let fp_settings: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve_oneway(
                         call,
-                        FlowConnectionServant::use_flow_protocol(
-                            &self.0,
-                            &fp_name,
-                            &fp_settings,
+                        |(the_event,)| FlowConnectionServant::push_event(
+                            servant,
+                            the_event,
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                20 => rt::answer(call, FlowConnectionServant::start(servant)),
+                21 => rt::answer(call, FlowConnectionServant::stop(servant)),
+                22 => {
+                    rt::serve(
+                        call,
+                        |(fp_name, fp_settings)| FlowConnectionServant::use_flow_protocol(
+                            servant,
+                            rt::text(fp_name),
+                            fp_settings,
+                        ),
+                    )
+                }
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { FlowConnection, FlowConnectionServant by FlowConnectionSkeleton }
+    rt::served! { FlowConnection, FlowConnectionServant }
 
     /// The errors of operations that raise `AVStreams::QoSRequestFailed`, `AVStreams::streamOpDenied`, `AVStreams::streamOpFailed`.
-    #[derive(Clone)]
     pub enum QoSRequestFailedOrStreamOpDeniedOrStreamOpFailedError {
         /// The exception `AVStreams::QoSRequestFailed`.
         QoSRequestFailed(QoSRequestFailed),
@@ -8117,7 +6598,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::FEPMismatch`, `AVStreams::alreadyConnected`, `AVStreams::formatMismatch`.
-    #[derive(Clone)]
     pub enum AlreadyConnectedOrFepMismatchOrFormatMismatchError {
         /// The exception `AVStreams::FEPMismatch`.
         FepMismatch(FepMismatch),
@@ -8134,7 +6614,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::alreadyConnected`, `AVStreams::notSupported`.
-    #[derive(Clone)]
     pub enum AlreadyConnectedOrNotSupportedError {
         /// The exception `AVStreams::alreadyConnected`.
         AlreadyConnected(AlreadyConnected),
@@ -8148,7 +6627,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::alreadyConnected`.
-    #[derive(Clone)]
     pub enum AlreadyConnectedError {
         /// The exception `AVStreams::alreadyConnected`.
         AlreadyConnected(AlreadyConnected),
@@ -8158,7 +6636,6 @@ pub mod av_streams {
     rt::errors! { AlreadyConnectedError, AlreadyConnected(AlreadyConnected) }
 
     /// The errors of operations that raise `AVStreams::notConnected`.
-    #[derive(Clone)]
     pub enum NotConnectedError {
         /// The exception `AVStreams::notConnected`.
         NotConnected(NotConnected),
@@ -8258,7 +6735,6 @@ pub mod av_streams {
     }
 
     /// The medium has no positions of this unit.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct PostionKeyNotSupported {
         pub key: PositionKey,
     }
@@ -8269,7 +6745,6 @@ pub mod av_streams {
     }
 
     /// The medium does not have this position.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidPosition {
         pub key: PositionKey,
     }
@@ -8368,65 +6843,11 @@ pub mod av_streams {
         fn stop(&self, a_position: &Position) -> Result<(), media_control::StopError>;
     }
 
-    impl<S: MediaControlServant + ?Sized> MediaControlServant for ::std::sync::Arc<S> {
-        fn get_media_position(
-            &self,
-            an_origin: PositionOrigin,
-            a_key: PositionKey,
-        ) -> Result<Position, media_control::GetMediaPositionError> {
-            S::get_media_position(self, an_origin, a_key)
-        }
-
-        fn set_media_position(
-            &self,
-            a_position: &Position,
-        ) -> Result<(), media_control::SetMediaPositionError> {
-            S::set_media_position(self, a_position)
-        }
-
-        fn start(&self, a_position: &Position) -> Result<(), media_control::StartError> {
-            S::start(self, a_position)
-        }
-
-        fn pause(&self, a_position: &Position) -> Result<(), media_control::PauseError> {
-            S::pause(self, a_position)
-        }
-
-        fn resume(
-            &self,
-            a_position: &Position,
-        ) -> Result<(), media_control::ResumeError> {
-            S::resume(self, a_position)
-        }
-
-        fn stop(&self, a_position: &Position) -> Result<(), media_control::StopError> {
-            S::stop(self, a_position)
-        }
-    }
-
     /// Dispatches requests for `AVStreams::MediaControl` to an implementation of its servant trait.
-    pub struct MediaControlSkeleton<S>(pub S);
+    pub type MediaControlSkeleton<S> = rt::Skeleton<MediaControl, S>;
 
-    impl<S> MediaControlSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: MediaControlServant> rt::Servant for MediaControlSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/AVStreams/MediaControl:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/AVStreams/MediaControl:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: MediaControlServant + ?Sized> rt::Dispatch<S> for MediaControl {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "get_media_position",
@@ -8437,73 +6858,68 @@ pub mod av_streams {
                     "stop",
                 ],
                 0,
-                &[0, 79],
-                &[3, 5, 1, 6, 0, 4, 2],
+                b"\0\0O\0\x03\0\x05\0\x01\0\x06\0\0\0\x04\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let an_origin: PositionOrigin = rt::decode(input)?;
-                    let a_key: PositionKey = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MediaControlServant::get_media_position(
-                            &self.0,
-                            an_origin,
-                            a_key,
+                        |(an_origin, a_key)| MediaControlServant::get_media_position(
+                            servant,
+                            *an_origin,
+                            *a_key,
                         ),
                     )
                 }
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let a_position: Position = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, MediaControlServant::pause(&self.0, &a_position))
+                    rt::serve(
+                        call,
+                        |(a_position,)| MediaControlServant::pause(servant, a_position),
+                    )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let a_position: Position = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, MediaControlServant::resume(&self.0, &a_position))
+                    rt::serve(
+                        call,
+                        |(a_position,)| MediaControlServant::resume(servant, a_position),
+                    )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let a_position: Position = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MediaControlServant::set_media_position(&self.0, &a_position),
+                        |(a_position,)| MediaControlServant::set_media_position(
+                            servant,
+                            a_position,
+                        ),
                     )
                 }
                 4 => {
-                    let input = &mut call.arguments()?;
-                    let a_position: Position = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, MediaControlServant::start(&self.0, &a_position))
+                    rt::serve(
+                        call,
+                        |(a_position,)| MediaControlServant::start(servant, a_position),
+                    )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let a_position: Position = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, MediaControlServant::stop(&self.0, &a_position))
+                    rt::serve(
+                        call,
+                        |(a_position,)| MediaControlServant::stop(servant, a_position),
+                    )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { MediaControl, MediaControlServant by MediaControlSkeleton }
+    rt::served! { MediaControl, MediaControlServant }
 
     /// The errors of operations that raise `AVStreams::MediaControl::PostionKeyNotSupported`.
-    #[derive(Clone)]
     pub enum PostionKeyNotSupportedError {
         /// The exception `AVStreams::MediaControl::PostionKeyNotSupported`.
         PostionKeyNotSupported(media_control::PostionKeyNotSupported),
@@ -8515,7 +6931,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::InvalidPosition`, `AVStreams::MediaControl::PostionKeyNotSupported`.
-    #[derive(Clone)]
     pub enum InvalidPositionOrPostionKeyNotSupportedError {
         /// The exception `AVStreams::InvalidPosition`.
         InvalidPosition(InvalidPosition),
@@ -8530,7 +6945,6 @@ pub mod av_streams {
     }
 
     /// The errors of operations that raise `AVStreams::InvalidPosition`.
-    #[derive(Clone)]
     pub enum InvalidPositionError {
         /// The exception `AVStreams::InvalidPosition`.
         InvalidPosition(InvalidPosition),
@@ -8543,7 +6957,6 @@ pub mod av_streams {
     pub mod media_control {
         use crate::generated as rt;
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct PostionKeyNotSupported {
             pub key: super::PositionKey,
         }

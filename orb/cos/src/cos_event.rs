@@ -4,7 +4,6 @@
 pub mod cos_event_comm {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct Disconnected {}
     rt::equal! { Disconnected }
     rt::exception! {
@@ -52,33 +51,24 @@ pub mod cos_event_comm {
         fn disconnect_push_consumer(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: PushConsumerServant + ?Sized> PushConsumerServant for ::std::sync::Arc<S> {
-        fn push(&self, data: &rt::Any) -> Result<(), push_consumer::PushError> {
-            S::push(self, data)
-        }
-
-        fn disconnect_push_consumer(&self) -> Result<(), rt::SystemException> {
-            S::disconnect_push_consumer(self)
-        }
-    }
-
     /// Dispatches requests for `CosEventComm::PushConsumer` to an implementation of its servant trait.
-    pub struct PushConsumerSkeleton<S>(pub S);
+    pub type PushConsumerSkeleton<S> = rt::Skeleton<PushConsumer, S>;
 
-    impl<S> PushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: PushConsumerServant + ?Sized> rt::Dispatch<S> for PushConsumer {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["disconnect_push_consumer", "push"],
+                0,
+                b"\x02\0\x01\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: PushConsumerServant> PushConsumerSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
@@ -87,47 +77,14 @@ pub mod cos_event_comm {
                         PushConsumerServant::disconnect_push_consumer(servant),
                     )
                 }
-                1 => {
-                    let input = &mut call.arguments()?;
-                    let data: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, PushConsumerServant::push(servant, &data))
-                }
+                1 => rt::serve(call, |(data,)| PushConsumerServant::push(servant, data)),
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: PushConsumerServant> rt::Servant for PushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosEventComm/PushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosEventComm/PushConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["disconnect_push_consumer", "push"],
-                0,
-                &[2],
-                &[1, 0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { PushConsumer, PushConsumerServant by PushConsumerSkeleton }
+    rt::served! { PushConsumer, PushConsumerServant }
 
     /// The errors of operations that raise `CosEventComm::Disconnected`.
-    #[derive(Clone)]
     pub enum DisconnectedError {
         /// The exception `CosEventComm::Disconnected`.
         Disconnected(Disconnected),
@@ -168,25 +125,20 @@ pub mod cos_event_comm {
         fn disconnect_push_supplier(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: PushSupplierServant + ?Sized> PushSupplierServant for ::std::sync::Arc<S> {
-        fn disconnect_push_supplier(&self) -> Result<(), rt::SystemException> {
-            S::disconnect_push_supplier(self)
-        }
-    }
-
     /// Dispatches requests for `CosEventComm::PushSupplier` to an implementation of its servant trait.
-    pub struct PushSupplierSkeleton<S>(pub S);
+    pub type PushSupplierSkeleton<S> = rt::Skeleton<PushSupplier, S>;
 
-    impl<S> PushSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: PushSupplierServant + ?Sized> rt::Dispatch<S> for PushSupplier {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["disconnect_push_supplier"],
+                0,
+                b"\0\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: PushSupplierServant> PushSupplierSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
@@ -203,34 +155,7 @@ pub mod cos_event_comm {
             }
         }
     }
-
-    impl<S: PushSupplierServant> rt::Servant for PushSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosEventComm/PushSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosEventComm/PushSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["disconnect_push_supplier"],
-                0,
-                &[0],
-                &[0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { PushSupplier, PushSupplierServant by PushSupplierSkeleton }
+    rt::served! { PushSupplier, PushSupplierServant }
 
     /// A reference to a `CosEventComm::PullSupplier`.
     pub struct PullSupplier(rt::ObjectRef);
@@ -284,33 +209,20 @@ pub mod cos_event_comm {
         fn disconnect_pull_supplier(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: PullSupplierServant + ?Sized> PullSupplierServant for ::std::sync::Arc<S> {
-        fn pull(&self) -> Result<rt::Any, pull_supplier::PullError> {
-            S::pull(self)
-        }
-
-        fn try_pull(&self) -> Result<(rt::Any, bool), pull_supplier::TryPullError> {
-            S::try_pull(self)
-        }
-
-        fn disconnect_pull_supplier(&self) -> Result<(), rt::SystemException> {
-            S::disconnect_pull_supplier(self)
-        }
-    }
-
     /// Dispatches requests for `CosEventComm::PullSupplier` to an implementation of its servant trait.
-    pub struct PullSupplierSkeleton<S>(pub S);
+    pub type PullSupplierSkeleton<S> = rt::Skeleton<PullSupplier, S>;
 
-    impl<S> PullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: PullSupplierServant + ?Sized> rt::Dispatch<S> for PullSupplier {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["disconnect_pull_supplier", "pull", "try_pull"],
+                0,
+                b"\x0C\0\x01\0\x02\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: PullSupplierServant> PullSupplierSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
@@ -329,34 +241,7 @@ pub mod cos_event_comm {
             }
         }
     }
-
-    impl<S: PullSupplierServant> rt::Servant for PullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosEventComm/PullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosEventComm/PullSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["disconnect_pull_supplier", "pull", "try_pull"],
-                0,
-                &[12],
-                &[1, 2, 0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { PullSupplier, PullSupplierServant by PullSupplierSkeleton }
+    rt::served! { PullSupplier, PullSupplierServant }
 
     /// Definitions nested in `CosEventComm::PullSupplier`, and the errors of its operations.
     pub mod pull_supplier {
@@ -393,25 +278,20 @@ pub mod cos_event_comm {
         fn disconnect_pull_consumer(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: PullConsumerServant + ?Sized> PullConsumerServant for ::std::sync::Arc<S> {
-        fn disconnect_pull_consumer(&self) -> Result<(), rt::SystemException> {
-            S::disconnect_pull_consumer(self)
-        }
-    }
-
     /// Dispatches requests for `CosEventComm::PullConsumer` to an implementation of its servant trait.
-    pub struct PullConsumerSkeleton<S>(pub S);
+    pub type PullConsumerSkeleton<S> = rt::Skeleton<PullConsumer, S>;
 
-    impl<S> PullConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: PullConsumerServant + ?Sized> rt::Dispatch<S> for PullConsumer {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["disconnect_pull_consumer"],
+                0,
+                b"\0\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: PullConsumerServant> PullConsumerSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
@@ -428,34 +308,7 @@ pub mod cos_event_comm {
             }
         }
     }
-
-    impl<S: PullConsumerServant> rt::Servant for PullConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosEventComm/PullConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosEventComm/PullConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["disconnect_pull_consumer"],
-                0,
-                &[0],
-                &[0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { PullConsumer, PullConsumerServant by PullConsumerSkeleton }
+    rt::served! { PullConsumer, PullConsumerServant }
 }
 
 /// Event channels, their administrators and proxies (Event Service 1.2).
@@ -463,7 +316,6 @@ pub mod cos_event_comm {
 pub mod cos_event_channel_admin {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct AlreadyConnected {}
     rt::equal! { AlreadyConnected }
     rt::exception! {
@@ -471,7 +323,6 @@ pub mod cos_event_channel_admin {
         "AlreadyConnected"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct TypeError {}
     rt::equal! { TypeError }
     rt::exception! {
@@ -512,94 +363,54 @@ pub mod cos_event_channel_admin {
         ) -> Result<(), proxy_push_consumer::ConnectPushSupplierError>;
     }
 
-    impl<S: ProxyPushConsumerServant + ?Sized> ProxyPushConsumerServant
-    for ::std::sync::Arc<S> {
-        fn connect_push_supplier(
-            &self,
-            push_supplier: Option<&super::cos_event_comm::PushSupplier>,
-        ) -> Result<(), proxy_push_consumer::ConnectPushSupplierError> {
-            S::connect_push_supplier(self, push_supplier)
-        }
-    }
-
     /// Dispatches requests for `CosEventChannelAdmin::ProxyPushConsumer` to an implementation of its servant trait.
-    pub struct ProxyPushConsumerSkeleton<S>(pub S);
+    pub type ProxyPushConsumerSkeleton<S> = rt::Skeleton<ProxyPushConsumer, S>;
 
-    impl<S> ProxyPushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: ProxyPushConsumerServant + ?Sized> rt::Dispatch<S> for ProxyPushConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventComm/PushConsumer:1.0",
+        ];
+
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["connect_push_supplier", "disconnect_push_consumer", "push"],
+                0,
+                b"\x05\0\x02\0\0\0\x01\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: ProxyPushConsumerServant> ProxyPushConsumerSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 1];
+            const INDEXES: &[u8] = b"\0\0\x01";
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let push_supplier: Option<super::cos_event_comm::PushSupplier> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ProxyPushConsumerServant::connect_push_supplier(
+                        |(push_supplier,)| ProxyPushConsumerServant::connect_push_supplier(
                             servant,
-                            push_supplier.as_ref(),
+                            rt::Option::as_ref(push_supplier),
                         ),
                     )
                 }
                 1..=2 => {
-                    super::cos_event_comm::PushConsumerSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_event_comm::PushConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: ProxyPushConsumerServant> rt::Servant for ProxyPushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosEventChannelAdmin/ProxyPushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosEventChannelAdmin/ProxyPushConsumer:1.0" |
-                "IDL:omg.org/CosEventComm/PushConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["connect_push_supplier", "disconnect_push_consumer", "push"],
-                0,
-                &[5],
-                &[2, 0, 1],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { ProxyPushConsumer, ProxyPushConsumerServant by ProxyPushConsumerSkeleton }
+    rt::served! { ProxyPushConsumer, ProxyPushConsumerServant }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`.
-    #[derive(Clone)]
     pub enum AlreadyConnectedError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(AlreadyConnected),
@@ -648,77 +459,15 @@ pub mod cos_event_channel_admin {
         ) -> Result<(), proxy_pull_supplier::ConnectPullConsumerError>;
     }
 
-    impl<S: ProxyPullSupplierServant + ?Sized> ProxyPullSupplierServant
-    for ::std::sync::Arc<S> {
-        fn connect_pull_consumer(
-            &self,
-            pull_consumer: Option<&super::cos_event_comm::PullConsumer>,
-        ) -> Result<(), proxy_pull_supplier::ConnectPullConsumerError> {
-            S::connect_pull_consumer(self, pull_consumer)
-        }
-    }
-
     /// Dispatches requests for `CosEventChannelAdmin::ProxyPullSupplier` to an implementation of its servant trait.
-    pub struct ProxyPullSupplierSkeleton<S>(pub S);
+    pub type ProxyPullSupplierSkeleton<S> = rt::Skeleton<ProxyPullSupplier, S>;
 
-    impl<S> ProxyPullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: ProxyPullSupplierServant + ?Sized> rt::Dispatch<S> for ProxyPullSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventComm/PullSupplier:1.0",
+        ];
 
-    impl<S: ProxyPullSupplierServant> ProxyPullSupplierSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
-            servant: &S,
-            skeleton: &dyn rt::Servant,
-            operation: usize,
-            mut call: rt::ServerCall<'_>,
-        ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 1, 2];
-            match operation {
-                0 => {
-                    let input = &mut call.arguments()?;
-                    let pull_consumer: Option<super::cos_event_comm::PullConsumer> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        ProxyPullSupplierServant::connect_pull_consumer(
-                            servant,
-                            pull_consumer.as_ref(),
-                        ),
-                    )
-                }
-                1..=3 => {
-                    super::cos_event_comm::PullSupplierSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
-                }
-                _ => call.implicit(skeleton),
-            }
-        }
-    }
-
-    impl<S: ProxyPullSupplierServant> rt::Servant for ProxyPullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosEventChannelAdmin/ProxyPullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosEventChannelAdmin/ProxyPullSupplier:1.0" |
-                "IDL:omg.org/CosEventComm/PullSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "connect_pull_consumer",
@@ -727,17 +476,40 @@ pub mod cos_event_channel_admin {
                     "try_pull",
                 ],
                 0,
-                &[6, 1],
-                &[1, 4, 2, 0, 3],
+                b"\x06\0\x01\0\x01\0\x04\0\x02\0\0\0\x03\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\x01\x02";
+            match operation {
+                0 => {
+                    rt::serve(
+                        call,
+                        |(pull_consumer,)| ProxyPullSupplierServant::connect_pull_consumer(
+                            servant,
+                            rt::Option::as_ref(pull_consumer),
+                        ),
+                    )
+                }
+                1..=3 => {
+                    rt::inherited::<
+                        super::cos_event_comm::PullSupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                _ => call.implicit(skeleton),
+            }
         }
     }
-    rt::served! { ProxyPullSupplier, ProxyPullSupplierServant by ProxyPullSupplierSkeleton }
+    rt::served! { ProxyPullSupplier, ProxyPullSupplierServant }
 
     /// Definitions nested in `CosEventChannelAdmin::ProxyPullSupplier`, and the errors of its operations.
     pub mod proxy_pull_supplier {
@@ -779,86 +551,54 @@ pub mod cos_event_channel_admin {
         ) -> Result<(), proxy_pull_consumer::ConnectPullSupplierError>;
     }
 
-    impl<S: ProxyPullConsumerServant + ?Sized> ProxyPullConsumerServant
-    for ::std::sync::Arc<S> {
-        fn connect_pull_supplier(
-            &self,
-            pull_supplier: Option<&super::cos_event_comm::PullSupplier>,
-        ) -> Result<(), proxy_pull_consumer::ConnectPullSupplierError> {
-            S::connect_pull_supplier(self, pull_supplier)
-        }
-    }
-
     /// Dispatches requests for `CosEventChannelAdmin::ProxyPullConsumer` to an implementation of its servant trait.
-    pub struct ProxyPullConsumerSkeleton<S>(pub S);
+    pub type ProxyPullConsumerSkeleton<S> = rt::Skeleton<ProxyPullConsumer, S>;
 
-    impl<S> ProxyPullConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: ProxyPullConsumerServant + ?Sized> rt::Dispatch<S> for ProxyPullConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventComm/PullConsumer:1.0",
+        ];
 
-    impl<S: ProxyPullConsumerServant> rt::Servant for ProxyPullConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosEventChannelAdmin/ProxyPullConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosEventChannelAdmin/ProxyPullConsumer:1.0" |
-                "IDL:omg.org/CosEventComm/PullConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["connect_pull_supplier", "disconnect_pull_consumer"],
                 0,
-                &[1],
-                &[1, 0],
+                b"\x01\0\x01\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0];
+            const INDEXES: &[u8] = b"\0\0";
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let pull_supplier: Option<super::cos_event_comm::PullSupplier> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ProxyPullConsumerServant::connect_pull_supplier(
-                            &self.0,
-                            pull_supplier.as_ref(),
+                        |(pull_supplier,)| ProxyPullConsumerServant::connect_pull_supplier(
+                            servant,
+                            rt::Option::as_ref(pull_supplier),
                         ),
                     )
                 }
                 1 => {
-                    super::cos_event_comm::PullConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_event_comm::PullConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { ProxyPullConsumer, ProxyPullConsumerServant by ProxyPullConsumerSkeleton }
+    rt::served! { ProxyPullConsumer, ProxyPullConsumerServant }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`, `CosEventChannelAdmin::TypeError`.
-    #[derive(Clone)]
     pub enum AlreadyConnectedOrTypeErrorError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(AlreadyConnected),
@@ -911,83 +651,52 @@ pub mod cos_event_channel_admin {
         ) -> Result<(), proxy_push_supplier::ConnectPushConsumerError>;
     }
 
-    impl<S: ProxyPushSupplierServant + ?Sized> ProxyPushSupplierServant
-    for ::std::sync::Arc<S> {
-        fn connect_push_consumer(
-            &self,
-            push_consumer: Option<&super::cos_event_comm::PushConsumer>,
-        ) -> Result<(), proxy_push_supplier::ConnectPushConsumerError> {
-            S::connect_push_consumer(self, push_consumer)
-        }
-    }
-
     /// Dispatches requests for `CosEventChannelAdmin::ProxyPushSupplier` to an implementation of its servant trait.
-    pub struct ProxyPushSupplierSkeleton<S>(pub S);
+    pub type ProxyPushSupplierSkeleton<S> = rt::Skeleton<ProxyPushSupplier, S>;
 
-    impl<S> ProxyPushSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: ProxyPushSupplierServant + ?Sized> rt::Dispatch<S> for ProxyPushSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventComm/PushSupplier:1.0",
+        ];
 
-    impl<S: ProxyPushSupplierServant> rt::Servant for ProxyPushSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosEventChannelAdmin/ProxyPushSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosEventChannelAdmin/ProxyPushSupplier:1.0" |
-                "IDL:omg.org/CosEventComm/PushSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["connect_push_consumer", "disconnect_push_supplier"],
                 0,
-                &[4],
-                &[1, 0],
+                b"\x04\0\x01\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0];
+            const INDEXES: &[u8] = b"\0\0";
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let push_consumer: Option<super::cos_event_comm::PushConsumer> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ProxyPushSupplierServant::connect_push_consumer(
-                            &self.0,
-                            push_consumer.as_ref(),
+                        |(push_consumer,)| ProxyPushSupplierServant::connect_push_consumer(
+                            servant,
+                            rt::Option::as_ref(push_consumer),
                         ),
                     )
                 }
                 1 => {
-                    super::cos_event_comm::PushSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_event_comm::PushSupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { ProxyPushSupplier, ProxyPushSupplierServant by ProxyPushSupplierSkeleton }
+    rt::served! { ProxyPushSupplier, ProxyPushSupplierServant }
 
     /// Definitions nested in `CosEventChannelAdmin::ProxyPushSupplier`, and the errors of its operations.
     pub mod proxy_push_supplier {
@@ -1043,33 +752,20 @@ pub mod cos_event_channel_admin {
         ) -> Result<Option<ProxyPullSupplier>, rt::SystemException>;
     }
 
-    impl<S: ConsumerAdminServant + ?Sized> ConsumerAdminServant for ::std::sync::Arc<S> {
-        fn obtain_push_supplier(
-            &self,
-        ) -> Result<Option<ProxyPushSupplier>, rt::SystemException> {
-            S::obtain_push_supplier(self)
-        }
-
-        fn obtain_pull_supplier(
-            &self,
-        ) -> Result<Option<ProxyPullSupplier>, rt::SystemException> {
-            S::obtain_pull_supplier(self)
-        }
-    }
-
     /// Dispatches requests for `CosEventChannelAdmin::ConsumerAdmin` to an implementation of its servant trait.
-    pub struct ConsumerAdminSkeleton<S>(pub S);
+    pub type ConsumerAdminSkeleton<S> = rt::Skeleton<ConsumerAdmin, S>;
 
-    impl<S> ConsumerAdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: ConsumerAdminServant + ?Sized> rt::Dispatch<S> for ConsumerAdmin {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["obtain_pull_supplier", "obtain_push_supplier"],
+                0,
+                b"\0\0\x01\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: ConsumerAdminServant> ConsumerAdminSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
@@ -1086,34 +782,7 @@ pub mod cos_event_channel_admin {
             }
         }
     }
-
-    impl<S: ConsumerAdminServant> rt::Servant for ConsumerAdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["obtain_pull_supplier", "obtain_push_supplier"],
-                0,
-                &[0],
-                &[1, 0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { ConsumerAdmin, ConsumerAdminServant by ConsumerAdminSkeleton }
+    rt::served! { ConsumerAdmin, ConsumerAdminServant }
 
     /// A reference to a `CosEventChannelAdmin::SupplierAdmin`.
     pub struct SupplierAdmin(rt::ObjectRef);
@@ -1163,33 +832,20 @@ pub mod cos_event_channel_admin {
         ) -> Result<Option<ProxyPullConsumer>, rt::SystemException>;
     }
 
-    impl<S: SupplierAdminServant + ?Sized> SupplierAdminServant for ::std::sync::Arc<S> {
-        fn obtain_push_consumer(
-            &self,
-        ) -> Result<Option<ProxyPushConsumer>, rt::SystemException> {
-            S::obtain_push_consumer(self)
-        }
-
-        fn obtain_pull_consumer(
-            &self,
-        ) -> Result<Option<ProxyPullConsumer>, rt::SystemException> {
-            S::obtain_pull_consumer(self)
-        }
-    }
-
     /// Dispatches requests for `CosEventChannelAdmin::SupplierAdmin` to an implementation of its servant trait.
-    pub struct SupplierAdminSkeleton<S>(pub S);
+    pub type SupplierAdminSkeleton<S> = rt::Skeleton<SupplierAdmin, S>;
 
-    impl<S> SupplierAdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: SupplierAdminServant + ?Sized> rt::Dispatch<S> for SupplierAdmin {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["obtain_pull_consumer", "obtain_push_consumer"],
+                0,
+                b"\0\0\x01\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: SupplierAdminServant> SupplierAdminSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
@@ -1206,34 +862,7 @@ pub mod cos_event_channel_admin {
             }
         }
     }
-
-    impl<S: SupplierAdminServant> rt::Servant for SupplierAdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["obtain_pull_consumer", "obtain_push_consumer"],
-                0,
-                &[0],
-                &[1, 0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { SupplierAdmin, SupplierAdminServant by SupplierAdminSkeleton }
+    rt::served! { SupplierAdmin, SupplierAdminServant }
 
     /// A reference to a `CosEventChannelAdmin::EventChannel`.
     pub struct EventChannel(rt::ObjectRef);
@@ -1291,62 +920,34 @@ pub mod cos_event_channel_admin {
         fn destroy(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: EventChannelServant + ?Sized> EventChannelServant for ::std::sync::Arc<S> {
-        fn for_consumers(&self) -> Result<Option<ConsumerAdmin>, rt::SystemException> {
-            S::for_consumers(self)
-        }
-
-        fn for_suppliers(&self) -> Result<Option<SupplierAdmin>, rt::SystemException> {
-            S::for_suppliers(self)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-    }
-
     /// Dispatches requests for `CosEventChannelAdmin::EventChannel` to an implementation of its servant trait.
-    pub struct EventChannelSkeleton<S>(pub S);
+    pub type EventChannelSkeleton<S> = rt::Skeleton<EventChannel, S>;
 
-    impl<S> EventChannelSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: EventChannelServant> rt::Servant for EventChannelSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: EventChannelServant + ?Sized> rt::Dispatch<S> for EventChannel {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "for_consumers", "for_suppliers"],
                 0,
-                &[0],
-                &[0, 1, 2],
+                b"\0\0\0\0\x01\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, EventChannelServant::destroy(&self.0)),
-                1 => rt::answer(call, EventChannelServant::for_consumers(&self.0)),
-                2 => rt::answer(call, EventChannelServant::for_suppliers(&self.0)),
-                _ => call.implicit(self),
+                0 => rt::answer(call, EventChannelServant::destroy(servant)),
+                1 => rt::answer(call, EventChannelServant::for_consumers(servant)),
+                2 => rt::answer(call, EventChannelServant::for_suppliers(servant)),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { EventChannel, EventChannelServant by EventChannelSkeleton }
+    rt::served! { EventChannel, EventChannelServant }
 }
 
 /// Suppliers and consumers of events that are operations of an interface (Event Service 1.2).
@@ -1385,34 +986,30 @@ pub mod cos_typed_event_comm {
         ) -> Result<Option<rt::ObjectRef>, rt::SystemException>;
     }
 
-    impl<S: TypedPushConsumerServant + ?Sized> TypedPushConsumerServant
-    for ::std::sync::Arc<S> {
-        fn get_typed_consumer(
-            &self,
-        ) -> Result<Option<rt::ObjectRef>, rt::SystemException> {
-            S::get_typed_consumer(self)
-        }
-    }
-
     /// Dispatches requests for `CosTypedEventComm::TypedPushConsumer` to an implementation of its servant trait.
-    pub struct TypedPushConsumerSkeleton<S>(pub S);
+    pub type TypedPushConsumerSkeleton<S> = rt::Skeleton<TypedPushConsumer, S>;
 
-    impl<S> TypedPushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: TypedPushConsumerServant + ?Sized> rt::Dispatch<S> for TypedPushConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventComm/PushConsumer:1.0",
+        ];
+
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["disconnect_push_consumer", "get_typed_consumer", "push"],
+                0,
+                b"\x01\0\0\0\x02\0\x01\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: TypedPushConsumerServant> TypedPushConsumerSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 1];
+            const INDEXES: &[u8] = b"\0\0\x01";
             match operation {
                 1 => {
                     rt::answer(
@@ -1421,46 +1018,17 @@ pub mod cos_typed_event_comm {
                     )
                 }
                 0 | 2 => {
-                    super::cos_event_comm::PushConsumerSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_event_comm::PushConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: TypedPushConsumerServant> rt::Servant for TypedPushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0" |
-                "IDL:omg.org/CosEventComm/PushConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["disconnect_push_consumer", "get_typed_consumer", "push"],
-                0,
-                &[1],
-                &[0, 2, 1],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { TypedPushConsumer, TypedPushConsumerServant by TypedPushConsumerSkeleton }
+    rt::served! { TypedPushConsumer, TypedPushConsumerServant }
 
     /// A reference to a `CosTypedEventComm::TypedPullSupplier`.
     pub struct TypedPullSupplier(super::cos_event_comm::PullSupplier);
@@ -1493,34 +1061,30 @@ pub mod cos_typed_event_comm {
         ) -> Result<Option<rt::ObjectRef>, rt::SystemException>;
     }
 
-    impl<S: TypedPullSupplierServant + ?Sized> TypedPullSupplierServant
-    for ::std::sync::Arc<S> {
-        fn get_typed_supplier(
-            &self,
-        ) -> Result<Option<rt::ObjectRef>, rt::SystemException> {
-            S::get_typed_supplier(self)
-        }
-    }
-
     /// Dispatches requests for `CosTypedEventComm::TypedPullSupplier` to an implementation of its servant trait.
-    pub struct TypedPullSupplierSkeleton<S>(pub S);
+    pub type TypedPullSupplierSkeleton<S> = rt::Skeleton<TypedPullSupplier, S>;
 
-    impl<S> TypedPullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: TypedPullSupplierServant + ?Sized> rt::Dispatch<S> for TypedPullSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventComm/PullSupplier:1.0",
+        ];
+
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["disconnect_pull_supplier", "get_typed_supplier", "pull", "try_pull"],
+                0,
+                b"\x04\0\0\0\x04\0\x03\0\0\0\x01\0\x02\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: TypedPullSupplierServant> TypedPullSupplierSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 1, 2];
+            const INDEXES: &[u8] = b"\0\0\x01\x02";
             match operation {
                 1 => {
                     rt::answer(
@@ -1529,46 +1093,17 @@ pub mod cos_typed_event_comm {
                     )
                 }
                 0 | 2..=3 => {
-                    super::cos_event_comm::PullSupplierSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_event_comm::PullSupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: TypedPullSupplierServant> rt::Servant for TypedPullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0" |
-                "IDL:omg.org/CosEventComm/PullSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["disconnect_pull_supplier", "get_typed_supplier", "pull", "try_pull"],
-                0,
-                &[4, 0],
-                &[4, 3, 0, 1, 2],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { TypedPullSupplier, TypedPullSupplierServant by TypedPullSupplierSkeleton }
+    rt::served! { TypedPullSupplier, TypedPullSupplierServant }
 }
 
 /// Event channels of typed events (Event Service 1.2).
@@ -1576,7 +1111,6 @@ pub mod cos_typed_event_comm {
 pub mod cos_typed_event_channel_admin {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct InterfaceNotSupported {}
     rt::equal! { InterfaceNotSupported }
     rt::exception! {
@@ -1584,7 +1118,6 @@ pub mod cos_typed_event_channel_admin {
         "IDL:omg.org/CosTypedEventChannelAdmin/InterfaceNotSupported:1.0", "InterfaceNotSupported"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NoSuchImplementation {}
     rt::equal! { NoSuchImplementation }
     rt::exception! {
@@ -1623,37 +1156,18 @@ pub mod cos_typed_event_channel_admin {
     /// The servant trait of `CosTypedEventChannelAdmin::TypedProxyPushConsumer`, implemented by servers.
     pub trait TypedProxyPushConsumerServant: super::cos_event_channel_admin::ProxyPushConsumerServant + super::cos_typed_event_comm::TypedPushConsumerServant {}
 
-    impl<S: TypedProxyPushConsumerServant + ?Sized> TypedProxyPushConsumerServant
-    for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `CosTypedEventChannelAdmin::TypedProxyPushConsumer` to an implementation of its servant trait.
-    pub struct TypedProxyPushConsumerSkeleton<S>(pub S);
+    pub type TypedProxyPushConsumerSkeleton<S> = rt::Skeleton<TypedProxyPushConsumer, S>;
 
-    impl<S> TypedProxyPushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedProxyPushConsumerServant + ?Sized> rt::Dispatch<S>
+    for TypedProxyPushConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventComm/PushConsumer:1.0",
+            "IDL:omg.org/CosEventChannelAdmin/ProxyPushConsumer:1.0",
+            "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0",
+        ];
 
-    impl<S: TypedProxyPushConsumerServant> rt::Servant
-    for TypedProxyPushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedEventChannelAdmin/TypedProxyPushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedEventChannelAdmin/TypedProxyPushConsumer:1.0" |
-                "IDL:omg.org/CosEventComm/PushConsumer:1.0" |
-                "IDL:omg.org/CosEventChannelAdmin/ProxyPushConsumer:1.0" |
-                "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "connect_push_supplier",
@@ -1662,44 +1176,45 @@ pub mod cos_typed_event_channel_admin {
                     "push",
                 ],
                 0,
-                &[0, 8],
-                &[3, 1, 0, 2, 4],
+                b"\0\0\x08\0\x03\0\x01\0\0\0\x02\0\x04\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 1, 1];
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\x01\x01";
             match operation {
                 1 | 3 => {
-                    super::cos_event_comm::PushConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_event_comm::PushConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0 => {
-                    super::cos_event_channel_admin::ProxyPushConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_event_channel_admin::ProxyPushConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 2 => {
-                    super::cos_typed_event_comm::TypedPushConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_typed_event_comm::TypedPushConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedProxyPushConsumer, TypedProxyPushConsumerServant by TypedProxyPushConsumerSkeleton }
+    rt::served! { TypedProxyPushConsumer, TypedProxyPushConsumerServant }
 
     /// A reference to a `CosTypedEventChannelAdmin::TypedProxyPullSupplier`.
     pub struct TypedProxyPullSupplier(super::cos_event_channel_admin::ProxyPullSupplier);
@@ -1729,37 +1244,18 @@ pub mod cos_typed_event_channel_admin {
     /// The servant trait of `CosTypedEventChannelAdmin::TypedProxyPullSupplier`, implemented by servers.
     pub trait TypedProxyPullSupplierServant: super::cos_event_channel_admin::ProxyPullSupplierServant + super::cos_typed_event_comm::TypedPullSupplierServant {}
 
-    impl<S: TypedProxyPullSupplierServant + ?Sized> TypedProxyPullSupplierServant
-    for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `CosTypedEventChannelAdmin::TypedProxyPullSupplier` to an implementation of its servant trait.
-    pub struct TypedProxyPullSupplierSkeleton<S>(pub S);
+    pub type TypedProxyPullSupplierSkeleton<S> = rt::Skeleton<TypedProxyPullSupplier, S>;
 
-    impl<S> TypedProxyPullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedProxyPullSupplierServant + ?Sized> rt::Dispatch<S>
+    for TypedProxyPullSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventComm/PullSupplier:1.0",
+            "IDL:omg.org/CosEventChannelAdmin/ProxyPullSupplier:1.0",
+            "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0",
+        ];
 
-    impl<S: TypedProxyPullSupplierServant> rt::Servant
-    for TypedProxyPullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedEventChannelAdmin/TypedProxyPullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedEventChannelAdmin/TypedProxyPullSupplier:1.0" |
-                "IDL:omg.org/CosEventComm/PullSupplier:1.0" |
-                "IDL:omg.org/CosEventChannelAdmin/ProxyPullSupplier:1.0" |
-                "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "connect_pull_consumer",
@@ -1769,44 +1265,45 @@ pub mod cos_typed_event_channel_admin {
                     "try_pull",
                 ],
                 0,
-                &[1, 7],
-                &[4, 1, 5, 3, 2, 0],
+                b"\x01\0\x07\0\x04\0\x01\0\x05\0\x03\0\x02\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 1, 1, 2];
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\x01\x01\x02";
             match operation {
                 1 | 3..=4 => {
-                    super::cos_event_comm::PullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_event_comm::PullSupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0 => {
-                    super::cos_event_channel_admin::ProxyPullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_event_channel_admin::ProxyPullSupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 2 => {
-                    super::cos_typed_event_comm::TypedPullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_typed_event_comm::TypedPullSupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedProxyPullSupplier, TypedProxyPullSupplierServant by TypedProxyPullSupplierSkeleton }
+    rt::served! { TypedProxyPullSupplier, TypedProxyPullSupplierServant }
 
     /// A reference to a `CosTypedEventChannelAdmin::TypedSupplierAdmin`.
     pub struct TypedSupplierAdmin(super::cos_event_channel_admin::SupplierAdmin);
@@ -1881,54 +1378,15 @@ pub mod cos_typed_event_channel_admin {
         >;
     }
 
-    impl<S: TypedSupplierAdminServant + ?Sized> TypedSupplierAdminServant
-    for ::std::sync::Arc<S> {
-        fn obtain_typed_push_consumer(
-            &self,
-            supported_interface: &str,
-        ) -> Result<
-            Option<TypedProxyPushConsumer>,
-            typed_supplier_admin::ObtainTypedPushConsumerError,
-        > {
-            S::obtain_typed_push_consumer(self, supported_interface)
-        }
-
-        fn obtain_typed_pull_consumer(
-            &self,
-            uses_interface: &str,
-        ) -> Result<
-            Option<super::cos_event_channel_admin::ProxyPullConsumer>,
-            typed_supplier_admin::ObtainTypedPullConsumerError,
-        > {
-            S::obtain_typed_pull_consumer(self, uses_interface)
-        }
-    }
-
     /// Dispatches requests for `CosTypedEventChannelAdmin::TypedSupplierAdmin` to an implementation of its servant trait.
-    pub struct TypedSupplierAdminSkeleton<S>(pub S);
+    pub type TypedSupplierAdminSkeleton<S> = rt::Skeleton<TypedSupplierAdmin, S>;
 
-    impl<S> TypedSupplierAdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedSupplierAdminServant + ?Sized> rt::Dispatch<S> for TypedSupplierAdmin {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0",
+        ];
 
-    impl<S: TypedSupplierAdminServant> rt::Servant for TypedSupplierAdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedEventChannelAdmin/TypedSupplierAdmin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedEventChannelAdmin/TypedSupplierAdmin:1.0" |
-                "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "obtain_pull_consumer",
@@ -1937,59 +1395,51 @@ pub mod cos_typed_event_channel_admin {
                     "obtain_typed_push_consumer",
                 ],
                 0,
-                &[1, 0],
-                &[1, 0, 3, 4, 2],
+                b"\x01\0\0\0\x01\0\0\0\x03\0\x04\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 1, 0, 0];
+            const INDEXES: &[u8] = b"\0\x01\0\0";
             match operation {
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let uses_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedSupplierAdminServant::obtain_typed_pull_consumer(
-                            &self.0,
-                            &uses_interface,
+                        |(uses_interface,)| TypedSupplierAdminServant::obtain_typed_pull_consumer(
+                            servant,
+                            rt::text(uses_interface),
                         ),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let supported_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedSupplierAdminServant::obtain_typed_push_consumer(
-                            &self.0,
-                            &supported_interface,
+                        |(supported_interface,)| TypedSupplierAdminServant::obtain_typed_push_consumer(
+                            servant,
+                            rt::text(supported_interface),
                         ),
                     )
                 }
                 0..=1 => {
-                    super::cos_event_channel_admin::SupplierAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_event_channel_admin::SupplierAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedSupplierAdmin, TypedSupplierAdminServant by TypedSupplierAdminSkeleton }
+    rt::served! { TypedSupplierAdmin, TypedSupplierAdminServant }
 
     /// The errors of operations that raise `CosTypedEventChannelAdmin::InterfaceNotSupported`.
-    #[derive(Clone)]
     pub enum InterfaceNotSupportedError {
         /// The exception `CosTypedEventChannelAdmin::InterfaceNotSupported`.
         InterfaceNotSupported(InterfaceNotSupported),
@@ -1999,7 +1449,6 @@ pub mod cos_typed_event_channel_admin {
     rt::errors! { InterfaceNotSupportedError, InterfaceNotSupported(InterfaceNotSupported) }
 
     /// The errors of operations that raise `CosTypedEventChannelAdmin::NoSuchImplementation`.
-    #[derive(Clone)]
     pub enum NoSuchImplementationError {
         /// The exception `CosTypedEventChannelAdmin::NoSuchImplementation`.
         NoSuchImplementation(NoSuchImplementation),
@@ -2090,54 +1539,15 @@ pub mod cos_typed_event_channel_admin {
         >;
     }
 
-    impl<S: TypedConsumerAdminServant + ?Sized> TypedConsumerAdminServant
-    for ::std::sync::Arc<S> {
-        fn obtain_typed_pull_supplier(
-            &self,
-            supported_interface: &str,
-        ) -> Result<
-            Option<TypedProxyPullSupplier>,
-            typed_consumer_admin::ObtainTypedPullSupplierError,
-        > {
-            S::obtain_typed_pull_supplier(self, supported_interface)
-        }
-
-        fn obtain_typed_push_supplier(
-            &self,
-            uses_interface: &str,
-        ) -> Result<
-            Option<super::cos_event_channel_admin::ProxyPushSupplier>,
-            typed_consumer_admin::ObtainTypedPushSupplierError,
-        > {
-            S::obtain_typed_push_supplier(self, uses_interface)
-        }
-    }
-
     /// Dispatches requests for `CosTypedEventChannelAdmin::TypedConsumerAdmin` to an implementation of its servant trait.
-    pub struct TypedConsumerAdminSkeleton<S>(pub S);
+    pub type TypedConsumerAdminSkeleton<S> = rt::Skeleton<TypedConsumerAdmin, S>;
 
-    impl<S> TypedConsumerAdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedConsumerAdminServant + ?Sized> rt::Dispatch<S> for TypedConsumerAdmin {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0",
+        ];
 
-    impl<S: TypedConsumerAdminServant> rt::Servant for TypedConsumerAdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedEventChannelAdmin/TypedConsumerAdmin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedEventChannelAdmin/TypedConsumerAdmin:1.0" |
-                "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "obtain_pull_supplier",
@@ -2146,56 +1556,49 @@ pub mod cos_typed_event_channel_admin {
                     "obtain_typed_push_supplier",
                 ],
                 0,
-                &[1, 2],
-                &[4, 1, 0, 2, 3],
+                b"\x01\0\x02\0\x04\0\x01\0\0\0\x02\0\x03\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 1, 0, 0];
+            const INDEXES: &[u8] = b"\0\x01\0\0";
             match operation {
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let supported_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedConsumerAdminServant::obtain_typed_pull_supplier(
-                            &self.0,
-                            &supported_interface,
+                        |(supported_interface,)| TypedConsumerAdminServant::obtain_typed_pull_supplier(
+                            servant,
+                            rt::text(supported_interface),
                         ),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let uses_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedConsumerAdminServant::obtain_typed_push_supplier(
-                            &self.0,
-                            &uses_interface,
+                        |(uses_interface,)| TypedConsumerAdminServant::obtain_typed_push_supplier(
+                            servant,
+                            rt::text(uses_interface),
                         ),
                     )
                 }
                 0..=1 => {
-                    super::cos_event_channel_admin::ConsumerAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_event_channel_admin::ConsumerAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedConsumerAdmin, TypedConsumerAdminServant by TypedConsumerAdminSkeleton }
+    rt::served! { TypedConsumerAdmin, TypedConsumerAdminServant }
 
     /// Definitions nested in `CosTypedEventChannelAdmin::TypedConsumerAdmin`, and the errors of its operations.
     pub mod typed_consumer_admin {
@@ -2267,66 +1670,32 @@ pub mod cos_typed_event_channel_admin {
         fn destroy(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: TypedEventChannelServant + ?Sized> TypedEventChannelServant
-    for ::std::sync::Arc<S> {
-        fn for_consumers(
-            &self,
-        ) -> Result<Option<TypedConsumerAdmin>, rt::SystemException> {
-            S::for_consumers(self)
-        }
-
-        fn for_suppliers(
-            &self,
-        ) -> Result<Option<TypedSupplierAdmin>, rt::SystemException> {
-            S::for_suppliers(self)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-    }
-
     /// Dispatches requests for `CosTypedEventChannelAdmin::TypedEventChannel` to an implementation of its servant trait.
-    pub struct TypedEventChannelSkeleton<S>(pub S);
+    pub type TypedEventChannelSkeleton<S> = rt::Skeleton<TypedEventChannel, S>;
 
-    impl<S> TypedEventChannelSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: TypedEventChannelServant> rt::Servant for TypedEventChannelSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedEventChannelAdmin/TypedEventChannel:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedEventChannelAdmin/TypedEventChannel:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: TypedEventChannelServant + ?Sized> rt::Dispatch<S> for TypedEventChannel {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "for_consumers", "for_suppliers"],
                 0,
-                &[0],
-                &[0, 1, 2],
+                b"\0\0\0\0\x01\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, TypedEventChannelServant::destroy(&self.0)),
-                1 => rt::answer(call, TypedEventChannelServant::for_consumers(&self.0)),
-                2 => rt::answer(call, TypedEventChannelServant::for_suppliers(&self.0)),
-                _ => call.implicit(self),
+                0 => rt::answer(call, TypedEventChannelServant::destroy(servant)),
+                1 => rt::answer(call, TypedEventChannelServant::for_consumers(servant)),
+                2 => rt::answer(call, TypedEventChannelServant::for_suppliers(servant)),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedEventChannel, TypedEventChannelServant by TypedEventChannelSkeleton }
+    rt::served! { TypedEventChannel, TypedEventChannelServant }
 }

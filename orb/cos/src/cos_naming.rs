@@ -137,75 +137,39 @@ pub mod cos_naming {
         fn destroy(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: BindingIteratorServant + ?Sized> BindingIteratorServant
-    for ::std::sync::Arc<S> {
-        fn next_one(&self) -> Result<(bool, Binding), rt::SystemException> {
-            S::next_one(self)
-        }
-
-        fn next_n(
-            &self,
-            how_many: u32,
-        ) -> Result<(bool, BindingList), rt::SystemException> {
-            S::next_n(self, how_many)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-    }
-
     /// Dispatches requests for `CosNaming::BindingIterator` to an implementation of its servant trait.
-    pub struct BindingIteratorSkeleton<S>(pub S);
+    pub type BindingIteratorSkeleton<S> = rt::Skeleton<BindingIterator, S>;
 
-    impl<S> BindingIteratorSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: BindingIteratorServant> rt::Servant for BindingIteratorSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNaming/BindingIterator:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNaming/BindingIterator:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: BindingIteratorServant + ?Sized> rt::Dispatch<S> for BindingIterator {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "next_n", "next_one"],
                 0,
-                &[10],
-                &[1, 0, 2],
+                b"\n\0\x01\0\0\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, BindingIteratorServant::destroy(&self.0)),
+                0 => rt::answer(call, BindingIteratorServant::destroy(servant)),
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, BindingIteratorServant::next_n(&self.0, how_many))
+                    rt::serve(
+                        call,
+                        |(how_many,)| BindingIteratorServant::next_n(servant, *how_many),
+                    )
                 }
-                2 => rt::answer(call, BindingIteratorServant::next_one(&self.0)),
-                _ => call.implicit(self),
+                2 => rt::answer(call, BindingIteratorServant::next_one(servant)),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { BindingIterator, BindingIteratorServant by BindingIteratorSkeleton }
+    rt::served! { BindingIterator, BindingIteratorServant }
 
     /// A set of bindings, in which each name is unique.
     pub struct NamingContext(rt::ObjectRef);
@@ -445,179 +409,11 @@ pub mod cos_naming {
         ) -> Result<(BindingList, Option<BindingIterator>), rt::SystemException>;
     }
 
-    impl<S: NamingContextServant + ?Sized> NamingContextServant for ::std::sync::Arc<S> {
-        fn bind(
-            &self,
-            n: &[NameComponent],
-            obj: Option<&rt::ObjectRef>,
-        ) -> Result<(), naming_context::BindError> {
-            S::bind(self, n, obj)
-        }
-
-        fn rebind(
-            &self,
-            n: &[NameComponent],
-            obj: Option<&rt::ObjectRef>,
-        ) -> Result<(), naming_context::RebindError> {
-            S::rebind(self, n, obj)
-        }
-
-        fn bind_context(
-            &self,
-            n: &[NameComponent],
-            nc: Option<&NamingContext>,
-        ) -> Result<(), naming_context::BindContextError> {
-            S::bind_context(self, n, nc)
-        }
-
-        fn rebind_context(
-            &self,
-            n: &[NameComponent],
-            nc: Option<&NamingContext>,
-        ) -> Result<(), naming_context::RebindContextError> {
-            S::rebind_context(self, n, nc)
-        }
-
-        fn resolve(
-            &self,
-            n: &[NameComponent],
-        ) -> Result<Option<rt::ObjectRef>, naming_context::ResolveError> {
-            S::resolve(self, n)
-        }
-
-        fn unbind(
-            &self,
-            n: &[NameComponent],
-        ) -> Result<(), naming_context::UnbindError> {
-            S::unbind(self, n)
-        }
-
-        fn new_context(&self) -> Result<Option<NamingContext>, rt::SystemException> {
-            S::new_context(self)
-        }
-
-        fn bind_new_context(
-            &self,
-            n: &[NameComponent],
-        ) -> Result<Option<NamingContext>, naming_context::BindNewContextError> {
-            S::bind_new_context(self, n)
-        }
-
-        fn destroy(&self) -> Result<(), naming_context::DestroyError> {
-            S::destroy(self)
-        }
-
-        fn list(
-            &self,
-            how_many: u32,
-        ) -> Result<(BindingList, Option<BindingIterator>), rt::SystemException> {
-            S::list(self, how_many)
-        }
-    }
-
     /// Dispatches requests for `CosNaming::NamingContext` to an implementation of its servant trait.
-    pub struct NamingContextSkeleton<S>(pub S);
+    pub type NamingContextSkeleton<S> = rt::Skeleton<NamingContext, S>;
 
-    impl<S> NamingContextSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: NamingContextServant> NamingContextSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
-            servant: &S,
-            skeleton: &dyn rt::Servant,
-            operation: usize,
-            mut call: rt::ServerCall<'_>,
-        ) -> rt::Answered {
-            match operation {
-                0 => {
-                    let input = &mut call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(input)?;
-                    let obj: Option<rt::ObjectRef> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        NamingContextServant::bind(servant, &n, obj.as_ref()),
-                    )
-                }
-                1 => {
-                    let input = &mut call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(input)?;
-                    let nc: Option<NamingContext> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        NamingContextServant::bind_context(servant, &n, nc.as_ref()),
-                    )
-                }
-                2 => {
-                    let input = &mut call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, NamingContextServant::bind_new_context(servant, &n))
-                }
-                3 => rt::answer(call, NamingContextServant::destroy(servant)),
-                4 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, NamingContextServant::list(servant, how_many))
-                }
-                5 => rt::answer(call, NamingContextServant::new_context(servant)),
-                6 => {
-                    let input = &mut call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(input)?;
-                    let obj: Option<rt::ObjectRef> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        NamingContextServant::rebind(servant, &n, obj.as_ref()),
-                    )
-                }
-                7 => {
-                    let input = &mut call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(input)?;
-                    let nc: Option<NamingContext> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        NamingContextServant::rebind_context(servant, &n, nc.as_ref()),
-                    )
-                }
-                8 => {
-                    let input = &mut call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, NamingContextServant::resolve(servant, &n))
-                }
-                9 => {
-                    let input = &mut call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, NamingContextServant::unbind(servant, &n))
-                }
-                _ => call.implicit(skeleton),
-            }
-        }
-    }
-
-    impl<S: NamingContextServant> rt::Servant for NamingContextSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNaming/NamingContext:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNaming/NamingContext:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: NamingContextServant + ?Sized> rt::Dispatch<S> for NamingContext {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "bind",
@@ -632,20 +428,94 @@ pub mod cos_naming {
                     "unbind",
                 ],
                 0,
-                &[4, 0, 0, 30],
-                &[3, 5, 9, 7, 1, 8, 10, 0, 2, 4, 10, 6],
+                b"\x04\0\0\0\0\0\x1E\0\x03\0\x05\0\t\0\x07\0\x01\0\x08\0\n\0\0\0\x02\0\x04\0\n\0\x06\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            match operation {
+                0 => {
+                    rt::serve(
+                        call,
+                        |(n, obj)| NamingContextServant::bind(
+                            servant,
+                            rt::slice(n),
+                            rt::Option::as_ref(obj),
+                        ),
+                    )
+                }
+                1 => {
+                    rt::serve(
+                        call,
+                        |(n, nc)| NamingContextServant::bind_context(
+                            servant,
+                            rt::slice(n),
+                            rt::Option::as_ref(nc),
+                        ),
+                    )
+                }
+                2 => {
+                    rt::serve(
+                        call,
+                        |(n,)| NamingContextServant::bind_new_context(
+                            servant,
+                            rt::slice(n),
+                        ),
+                    )
+                }
+                3 => rt::answer(call, NamingContextServant::destroy(servant)),
+                4 => {
+                    rt::serve(
+                        call,
+                        |(how_many,)| NamingContextServant::list(servant, *how_many),
+                    )
+                }
+                5 => rt::answer(call, NamingContextServant::new_context(servant)),
+                6 => {
+                    rt::serve(
+                        call,
+                        |(n, obj)| NamingContextServant::rebind(
+                            servant,
+                            rt::slice(n),
+                            rt::Option::as_ref(obj),
+                        ),
+                    )
+                }
+                7 => {
+                    rt::serve(
+                        call,
+                        |(n, nc)| NamingContextServant::rebind_context(
+                            servant,
+                            rt::slice(n),
+                            rt::Option::as_ref(nc),
+                        ),
+                    )
+                }
+                8 => {
+                    rt::serve(
+                        call,
+                        |(n,)| NamingContextServant::resolve(servant, rt::slice(n)),
+                    )
+                }
+                9 => {
+                    rt::serve(
+                        call,
+                        |(n,)| NamingContextServant::unbind(servant, rt::slice(n)),
+                    )
+                }
+                _ => call.implicit(skeleton),
+            }
         }
     }
-    rt::served! { NamingContext, NamingContextServant by NamingContextSkeleton }
+    rt::served! { NamingContext, NamingContextServant }
 
     /// The errors of operations that raise `CosNaming::NamingContext::AlreadyBound`, `CosNaming::NamingContext::CannotProceed`, `CosNaming::NamingContext::InvalidName`, `CosNaming::NamingContext::NotFound`.
-    #[derive(Clone)]
     pub enum AlreadyBoundOrCannotProceedOrInvalidNameOrNotFoundError {
         /// The exception `CosNaming::NamingContext::AlreadyBound`.
         AlreadyBound(naming_context::AlreadyBound),
@@ -665,7 +535,6 @@ pub mod cos_naming {
     }
 
     /// The errors of operations that raise `CosNaming::NamingContext::CannotProceed`, `CosNaming::NamingContext::InvalidName`, `CosNaming::NamingContext::NotFound`.
-    #[derive(Clone)]
     pub enum CannotProceedOrInvalidNameOrNotFoundError {
         /// The exception `CosNaming::NamingContext::CannotProceed`.
         CannotProceed(naming_context::CannotProceed),
@@ -682,7 +551,6 @@ pub mod cos_naming {
     }
 
     /// The errors of operations that raise `CosNaming::NamingContext::NotEmpty`.
-    #[derive(Clone)]
     pub enum NotEmptyError {
         /// The exception `CosNaming::NamingContext::NotEmpty`.
         NotEmpty(naming_context::NotEmpty),
@@ -713,7 +581,6 @@ pub mod cos_naming {
         }
 
         /// A component of the name does not identify a binding of the expected type.
-        #[derive(Clone, Debug, PartialEq)]
         pub struct NotFound {
             /// The reason.
             pub why: NotFoundReason,
@@ -727,7 +594,6 @@ pub mod cos_naming {
         }
 
         /// The context gave up. The client may continue at another context.
-        #[derive(Clone, Debug, PartialEq)]
         pub struct CannotProceed {
             /// The context that could not proceed.
             pub cxt: Option<super::NamingContext>,
@@ -742,7 +608,6 @@ pub mod cos_naming {
         }
 
         /// The name is not valid: it has no component, or a string form is malformed.
-        #[derive(Clone, Debug, PartialEq)]
         pub struct InvalidName {}
         rt::equal! { InvalidName }
         rt::exception! {
@@ -751,7 +616,6 @@ pub mod cos_naming {
         }
 
         /// The name is bound already.
-        #[derive(Clone, Debug, PartialEq)]
         pub struct AlreadyBound {}
         rt::equal! { AlreadyBound }
         rt::exception! {
@@ -760,7 +624,6 @@ pub mod cos_naming {
         }
 
         /// The context has bindings.
-        #[derive(Clone, Debug, PartialEq)]
         pub struct NotEmpty {}
         rt::equal! { NotEmpty }
         rt::exception! {
@@ -902,59 +765,15 @@ pub mod cos_naming {
         ) -> Result<Option<rt::ObjectRef>, naming_context_ext::ResolveStrError>;
     }
 
-    impl<S: NamingContextExtServant + ?Sized> NamingContextExtServant
-    for ::std::sync::Arc<S> {
-        fn to_string(
-            &self,
-            n: &[NameComponent],
-        ) -> Result<naming_context_ext::StringName, naming_context_ext::ToStringError> {
-            S::to_string(self, n)
-        }
-
-        fn to_name(&self, sn: &str) -> Result<Name, naming_context_ext::ToNameError> {
-            S::to_name(self, sn)
-        }
-
-        fn to_url(
-            &self,
-            addr: &str,
-            sn: &str,
-        ) -> Result<naming_context_ext::UrlString, naming_context_ext::ToUrlError> {
-            S::to_url(self, addr, sn)
-        }
-
-        fn resolve_str(
-            &self,
-            sn: &str,
-        ) -> Result<Option<rt::ObjectRef>, naming_context_ext::ResolveStrError> {
-            S::resolve_str(self, sn)
-        }
-    }
-
     /// Dispatches requests for `CosNaming::NamingContextExt` to an implementation of its servant trait.
-    pub struct NamingContextExtSkeleton<S>(pub S);
+    pub type NamingContextExtSkeleton<S> = rt::Skeleton<NamingContextExt, S>;
 
-    impl<S> NamingContextExtSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: NamingContextExtServant + ?Sized> rt::Dispatch<S> for NamingContextExt {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNaming/NamingContext:1.0",
+        ];
 
-    impl<S: NamingContextExtServant> rt::Servant for NamingContextExtSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNaming/NamingContextExt:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNaming/NamingContextExt:1.0" |
-                "IDL:omg.org/CosNaming/NamingContext:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "bind",
@@ -973,63 +792,64 @@ pub mod cos_naming {
                     "unbind",
                 ],
                 0,
-                &[6, 0, 2, 0, 9],
-                &[14, 12, 4, 13, 9, 3, 14, 8, 5, 1, 6, 14, 2, 0, 7, 10, 11],
+                b"\x06\0\0\0\x02\0\0\0\t\0\x0E\0\x0C\0\x04\0\r\0\t\0\x03\0\x0E\0\x08\0\x05\0\x01\0\x06\0\x0E\0\x02\0\0\0\x07\0\n\0\x0B\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 9];
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\t";
             match operation {
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let sn = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, NamingContextExtServant::resolve_str(&self.0, &sn))
+                    rt::serve(
+                        call,
+                        |(sn,)| NamingContextExtServant::resolve_str(
+                            servant,
+                            rt::text(sn),
+                        ),
+                    )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let sn = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, NamingContextExtServant::to_name(&self.0, &sn))
+                    rt::serve(
+                        call,
+                        |(sn,)| NamingContextExtServant::to_name(servant, rt::text(sn)),
+                    )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let n = <NameComponent as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, NamingContextExtServant::to_string(&self.0, &n))
+                    rt::serve(
+                        call,
+                        |(n,)| NamingContextExtServant::to_string(servant, rt::slice(n)),
+                    )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let addr = input.str()?;
-                    let sn = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        NamingContextExtServant::to_url(&self.0, &addr, &sn),
+                        |(addr, sn)| NamingContextExtServant::to_url(
+                            servant,
+                            rt::text(addr),
+                            rt::text(sn),
+                        ),
                     )
                 }
                 0..=8 | 13 => {
-                    NamingContextSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NamingContext,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { NamingContextExt, NamingContextExtServant by NamingContextExtSkeleton }
+    rt::served! { NamingContextExt, NamingContextExtServant }
 
     /// The errors of operations that raise `CosNaming::NamingContext::InvalidName`.
-    #[derive(Clone)]
     pub enum InvalidNameError {
         /// The exception `CosNaming::NamingContext::InvalidName`.
         InvalidName(naming_context::InvalidName),
@@ -1039,7 +859,6 @@ pub mod cos_naming {
     rt::errors! { InvalidNameError, InvalidName(naming_context::InvalidName) }
 
     /// The errors of operations that raise `CosNaming::NamingContext::InvalidName`, `CosNaming::NamingContextExt::InvalidAddress`.
-    #[derive(Clone)]
     pub enum InvalidAddressOrInvalidNameError {
         /// The exception `CosNaming::NamingContext::InvalidName`.
         InvalidName(naming_context::InvalidName),
@@ -1079,7 +898,6 @@ pub mod cos_naming {
         }
 
         /// The address is malformed.
-        #[derive(Clone, Debug, PartialEq)]
         pub struct InvalidAddress {}
         rt::equal! { InvalidAddress }
         rt::exception! {

@@ -154,7 +154,6 @@ pub mod cos_notification {
         "IDL:omg.org/CosNotification/PropertyErrorSeq:1.0", "PropertyErrorSeq", Vec<PropertyError>
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct UnsupportedQoS {
         pub qos_err: PropertyErrorSeq,
     }
@@ -163,7 +162,6 @@ pub mod cos_notification {
         qos_err: PropertyErrorSeq as "qos_err" = property_error_seq_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct UnsupportedAdmin {
         pub admin_err: PropertyErrorSeq,
     }
@@ -299,93 +297,49 @@ pub mod cos_notification {
         ) -> Result<NamedPropertyRangeSeq, qo_s_admin::ValidateQosError>;
     }
 
-    impl<S: QoSAdminServant + ?Sized> QoSAdminServant for ::std::sync::Arc<S> {
-        fn get_qos(&self) -> Result<QoSProperties, rt::SystemException> {
-            S::get_qos(self)
-        }
-
-        fn set_qos(&self, qos: &[Property]) -> Result<(), qo_s_admin::SetQosError> {
-            S::set_qos(self, qos)
-        }
-
-        fn validate_qos(
-            &self,
-            required_qos: &[Property],
-        ) -> Result<NamedPropertyRangeSeq, qo_s_admin::ValidateQosError> {
-            S::validate_qos(self, required_qos)
-        }
-    }
-
     /// Dispatches requests for `CosNotification::QoSAdmin` to an implementation of its servant trait.
-    pub struct QoSAdminSkeleton<S>(pub S);
+    pub type QoSAdminSkeleton<S> = rt::Skeleton<QoSAdmin, S>;
 
-    impl<S> QoSAdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: QoSAdminServant + ?Sized> rt::Dispatch<S> for QoSAdmin {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["get_qos", "set_qos", "validate_qos"],
+                0,
+                b"\x05\0\x01\0\0\0\x02\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: QoSAdminServant> QoSAdminSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => rt::answer(call, QoSAdminServant::get_qos(servant)),
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let qos = <Property as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, QoSAdminServant::set_qos(servant, &qos))
+                    rt::serve(
+                        call,
+                        |(qos,)| QoSAdminServant::set_qos(servant, rt::slice(qos)),
+                    )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <Property as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        QoSAdminServant::validate_qos(servant, &required_qos),
+                        |(required_qos,)| QoSAdminServant::validate_qos(
+                            servant,
+                            rt::slice(required_qos),
+                        ),
                     )
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: QoSAdminServant> rt::Servant for QoSAdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotification/QoSAdmin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["get_qos", "set_qos", "validate_qos"],
-                0,
-                &[5],
-                &[1, 0, 2],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { QoSAdmin, QoSAdminServant by QoSAdminSkeleton }
+    rt::served! { QoSAdmin, QoSAdminServant }
 
     /// The errors of operations that raise `CosNotification::UnsupportedQoS`.
-    #[derive(Clone)]
     pub enum UnsupportedQoSError {
         /// The exception `CosNotification::UnsupportedQoS`.
         UnsupportedQoS(UnsupportedQoS),
@@ -455,85 +409,44 @@ pub mod cos_notification {
         ) -> Result<(), admin_properties_admin::SetAdminError>;
     }
 
-    impl<S: AdminPropertiesAdminServant + ?Sized> AdminPropertiesAdminServant
-    for ::std::sync::Arc<S> {
-        fn get_admin(&self) -> Result<AdminProperties, rt::SystemException> {
-            S::get_admin(self)
-        }
-
-        fn set_admin(
-            &self,
-            admin: &[Property],
-        ) -> Result<(), admin_properties_admin::SetAdminError> {
-            S::set_admin(self, admin)
-        }
-    }
-
     /// Dispatches requests for `CosNotification::AdminPropertiesAdmin` to an implementation of its servant trait.
-    pub struct AdminPropertiesAdminSkeleton<S>(pub S);
+    pub type AdminPropertiesAdminSkeleton<S> = rt::Skeleton<AdminPropertiesAdmin, S>;
 
-    impl<S> AdminPropertiesAdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: AdminPropertiesAdminServant + ?Sized> rt::Dispatch<S>
+    for AdminPropertiesAdmin {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["get_admin", "set_admin"],
+                0,
+                b"\x01\0\0\0\x01\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: AdminPropertiesAdminServant> AdminPropertiesAdminSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => rt::answer(call, AdminPropertiesAdminServant::get_admin(servant)),
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let admin = <Property as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdminPropertiesAdminServant::set_admin(servant, &admin),
+                        |(admin,)| AdminPropertiesAdminServant::set_admin(
+                            servant,
+                            rt::slice(admin),
+                        ),
                     )
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: AdminPropertiesAdminServant> rt::Servant
-    for AdminPropertiesAdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotification/AdminPropertiesAdmin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotification/AdminPropertiesAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["get_admin", "set_admin"],
-                0,
-                &[1],
-                &[0, 1],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { AdminPropertiesAdmin, AdminPropertiesAdminServant by AdminPropertiesAdminSkeleton }
+    rt::served! { AdminPropertiesAdmin, AdminPropertiesAdminServant }
 
     /// The errors of operations that raise `CosNotification::UnsupportedAdmin`.
-    #[derive(Clone)]
     pub enum UnsupportedAdminError {
         /// The exception `CosNotification::UnsupportedAdmin`.
         UnsupportedAdmin(UnsupportedAdmin),
@@ -563,7 +476,6 @@ pub mod cos_notification {
 pub mod cos_notify_comm {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidEventType {
         pub r#type: super::cos_notification::EventType,
     }
@@ -609,84 +521,43 @@ pub mod cos_notify_comm {
         ) -> Result<(), notify_publish::OfferChangeError>;
     }
 
-    impl<S: NotifyPublishServant + ?Sized> NotifyPublishServant for ::std::sync::Arc<S> {
-        fn offer_change(
-            &self,
-            added: &[super::cos_notification::EventType],
-            removed: &[super::cos_notification::EventType],
-        ) -> Result<(), notify_publish::OfferChangeError> {
-            S::offer_change(self, added, removed)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyComm::NotifyPublish` to an implementation of its servant trait.
-    pub struct NotifyPublishSkeleton<S>(pub S);
+    pub type NotifyPublishSkeleton<S> = rt::Skeleton<NotifyPublish, S>;
 
-    impl<S> NotifyPublishSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: NotifyPublishServant + ?Sized> rt::Dispatch<S> for NotifyPublish {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["offer_change"],
+                0,
+                b"\0\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: NotifyPublishServant> NotifyPublishSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let added = <super::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let removed = <super::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        NotifyPublishServant::offer_change(servant, &added, &removed),
+                        |(added, removed)| NotifyPublishServant::offer_change(
+                            servant,
+                            rt::slice(added),
+                            rt::slice(removed),
+                        ),
                     )
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: NotifyPublishServant> rt::Servant for NotifyPublishSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["offer_change"],
-                0,
-                &[0],
-                &[0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { NotifyPublish, NotifyPublishServant by NotifyPublishSkeleton }
+    rt::served! { NotifyPublish, NotifyPublishServant }
 
     /// The errors of operations that raise `CosNotifyComm::InvalidEventType`.
-    #[derive(Clone)]
     pub enum InvalidEventTypeError {
         /// The exception `CosNotifyComm::InvalidEventType`.
         InvalidEventType(InvalidEventType),
@@ -737,51 +608,33 @@ pub mod cos_notify_comm {
         ) -> Result<(), notify_subscribe::SubscriptionChangeError>;
     }
 
-    impl<S: NotifySubscribeServant + ?Sized> NotifySubscribeServant
-    for ::std::sync::Arc<S> {
-        fn subscription_change(
-            &self,
-            added: &[super::cos_notification::EventType],
-            removed: &[super::cos_notification::EventType],
-        ) -> Result<(), notify_subscribe::SubscriptionChangeError> {
-            S::subscription_change(self, added, removed)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyComm::NotifySubscribe` to an implementation of its servant trait.
-    pub struct NotifySubscribeSkeleton<S>(pub S);
+    pub type NotifySubscribeSkeleton<S> = rt::Skeleton<NotifySubscribe, S>;
 
-    impl<S> NotifySubscribeSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: NotifySubscribeServant + ?Sized> rt::Dispatch<S> for NotifySubscribe {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["subscription_change"],
+                0,
+                b"\0\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: NotifySubscribeServant> NotifySubscribeSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let added = <super::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let removed = <super::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        NotifySubscribeServant::subscription_change(
+                        |(added, removed)| NotifySubscribeServant::subscription_change(
                             servant,
-                            &added,
-                            &removed,
+                            rt::slice(added),
+                            rt::slice(removed),
                         ),
                     )
                 }
@@ -789,34 +642,7 @@ pub mod cos_notify_comm {
             }
         }
     }
-
-    impl<S: NotifySubscribeServant> rt::Servant for NotifySubscribeSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["subscription_change"],
-                0,
-                &[0],
-                &[0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { NotifySubscribe, NotifySubscribeServant by NotifySubscribeSkeleton }
+    rt::served! { NotifySubscribe, NotifySubscribeServant }
 
     /// Definitions nested in `CosNotifyComm::NotifySubscribe`, and the errors of its operations.
     pub mod notify_subscribe {
@@ -864,79 +690,61 @@ pub mod cos_notify_comm {
     /// The servant trait of `CosNotifyComm::PushConsumer`, implemented by servers.
     pub trait PushConsumerServant: NotifyPublishServant + crate::cos_event_comm::PushConsumerServant {}
 
-    impl<S: PushConsumerServant + ?Sized> PushConsumerServant for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `CosNotifyComm::PushConsumer` to an implementation of its servant trait.
-    pub struct PushConsumerSkeleton<S>(pub S);
+    pub type PushConsumerSkeleton<S> = rt::Skeleton<PushConsumer, S>;
 
-    impl<S> PushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: PushConsumerServant + ?Sized> rt::Dispatch<S> for PushConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosEventComm/PushConsumer:1.0",
+        ];
 
-    impl<S: PushConsumerServant> rt::Servant for PushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/PushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/PushConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosEventComm/PushConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["disconnect_push_consumer", "offer_change", "push"],
                 0,
-                &[20],
-                &[1, 0, 2],
+                b"\x14\0\x01\0\0\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 0];
+            const INDEXES: &[u8] = b"\0\0\0";
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let data: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_event_comm::PushConsumerServant::push(&self.0, &data),
+                        |(data,)| crate::cos_event_comm::PushConsumerServant::push(
+                            servant,
+                            data,
+                        ),
                     )
                 }
                 1 => {
-                    NotifyPublishSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { PushConsumer, PushConsumerServant by PushConsumerSkeleton }
+    rt::served! { PushConsumer, PushConsumerServant }
 
     /// A reference to a `CosNotifyComm::PullConsumer`.
     pub struct PullConsumer(NotifyPublish);
@@ -962,66 +770,52 @@ pub mod cos_notify_comm {
     /// The servant trait of `CosNotifyComm::PullConsumer`, implemented by servers.
     pub trait PullConsumerServant: NotifyPublishServant + crate::cos_event_comm::PullConsumerServant {}
 
-    impl<S: PullConsumerServant + ?Sized> PullConsumerServant for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `CosNotifyComm::PullConsumer` to an implementation of its servant trait.
-    pub struct PullConsumerSkeleton<S>(pub S);
+    pub type PullConsumerSkeleton<S> = rt::Skeleton<PullConsumer, S>;
 
-    impl<S> PullConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: PullConsumerServant + ?Sized> rt::Dispatch<S> for PullConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosEventComm/PullConsumer:1.0",
+        ];
 
-    impl<S: PullConsumerServant> rt::Servant for PullConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/PullConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/PullConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosEventComm/PullConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["disconnect_pull_consumer", "offer_change"],
                 0,
-                &[7],
-                &[0, 1],
+                b"\x07\0\0\0\x01\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0];
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0";
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 1 => {
-                    NotifyPublishSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { PullConsumer, PullConsumerServant by PullConsumerSkeleton }
+    rt::served! { PullConsumer, PullConsumerServant }
 
     /// A reference to a `CosNotifyComm::PullSupplier`.
     pub struct PullSupplier(NotifySubscribe);
@@ -1081,78 +875,64 @@ pub mod cos_notify_comm {
     /// The servant trait of `CosNotifyComm::PullSupplier`, implemented by servers.
     pub trait PullSupplierServant: NotifySubscribeServant + crate::cos_event_comm::PullSupplierServant {}
 
-    impl<S: PullSupplierServant + ?Sized> PullSupplierServant for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `CosNotifyComm::PullSupplier` to an implementation of its servant trait.
-    pub struct PullSupplierSkeleton<S>(pub S);
+    pub type PullSupplierSkeleton<S> = rt::Skeleton<PullSupplier, S>;
 
-    impl<S> PullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: PullSupplierServant + ?Sized> rt::Dispatch<S> for PullSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosEventComm/PullSupplier:1.0",
+        ];
 
-    impl<S: PullSupplierServant> rt::Servant for PullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/PullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/PullSupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosEventComm/PullSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["disconnect_pull_supplier", "pull", "subscription_change", "try_pull"],
                 0,
-                &[4, 0],
-                &[2, 3, 0, 4, 1],
+                b"\x04\0\0\0\x02\0\x03\0\0\0\x04\0\x01\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 0, 0];
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\0";
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 1 => {
                     rt::answer(
                         call,
-                        crate::cos_event_comm::PullSupplierServant::pull(&self.0),
+                        crate::cos_event_comm::PullSupplierServant::pull(servant),
                     )
                 }
                 3 => {
                     rt::answer(
                         call,
-                        crate::cos_event_comm::PullSupplierServant::try_pull(&self.0),
+                        crate::cos_event_comm::PullSupplierServant::try_pull(servant),
                     )
                 }
                 2 => {
-                    NotifySubscribeSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { PullSupplier, PullSupplierServant by PullSupplierSkeleton }
+    rt::served! { PullSupplier, PullSupplierServant }
 
     /// A reference to a `CosNotifyComm::PushSupplier`.
     pub struct PushSupplier(NotifySubscribe);
@@ -1178,66 +958,52 @@ pub mod cos_notify_comm {
     /// The servant trait of `CosNotifyComm::PushSupplier`, implemented by servers.
     pub trait PushSupplierServant: NotifySubscribeServant + crate::cos_event_comm::PushSupplierServant {}
 
-    impl<S: PushSupplierServant + ?Sized> PushSupplierServant for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `CosNotifyComm::PushSupplier` to an implementation of its servant trait.
-    pub struct PushSupplierSkeleton<S>(pub S);
+    pub type PushSupplierSkeleton<S> = rt::Skeleton<PushSupplier, S>;
 
-    impl<S> PushSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: PushSupplierServant + ?Sized> rt::Dispatch<S> for PushSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosEventComm/PushSupplier:1.0",
+        ];
 
-    impl<S: PushSupplierServant> rt::Servant for PushSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/PushSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/PushSupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosEventComm/PushSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["disconnect_push_supplier", "subscription_change"],
                 0,
-                &[0],
-                &[1, 0],
+                b"\0\0\x01\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0];
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0";
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 1 => {
-                    NotifySubscribeSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { PushSupplier, PushSupplierServant by PushSupplierSkeleton }
+    rt::served! { PushSupplier, PushSupplierServant }
 
     /// A reference to a `CosNotifyComm::StructuredPushConsumer`.
     pub struct StructuredPushConsumer(NotifyPublish);
@@ -1289,41 +1055,35 @@ pub mod cos_notify_comm {
         fn disconnect_structured_push_consumer(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: StructuredPushConsumerServant + ?Sized> StructuredPushConsumerServant
-    for ::std::sync::Arc<S> {
-        fn push_structured_event(
-            &self,
-            notification: &super::cos_notification::StructuredEvent,
-        ) -> Result<(), structured_push_consumer::PushStructuredEventError> {
-            S::push_structured_event(self, notification)
-        }
-
-        fn disconnect_structured_push_consumer(
-            &self,
-        ) -> Result<(), rt::SystemException> {
-            S::disconnect_structured_push_consumer(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyComm::StructuredPushConsumer` to an implementation of its servant trait.
-    pub struct StructuredPushConsumerSkeleton<S>(pub S);
+    pub type StructuredPushConsumerSkeleton<S> = rt::Skeleton<StructuredPushConsumer, S>;
 
-    impl<S> StructuredPushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: StructuredPushConsumerServant + ?Sized> rt::Dispatch<S>
+    for StructuredPushConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+        ];
+
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &[
+                    "disconnect_structured_push_consumer",
+                    "offer_change",
+                    "push_structured_event",
+                ],
+                0,
+                b"\x01\0\x01\0\x02\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: StructuredPushConsumerServant> StructuredPushConsumerSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 0];
+            const INDEXES: &[u8] = b"\0\0\0";
             match operation {
                 0 => {
                     rt::answer(
@@ -1334,68 +1094,28 @@ pub mod cos_notify_comm {
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let notification: super::cos_notification::StructuredEvent = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        StructuredPushConsumerServant::push_structured_event(
+                        |(notification,)| StructuredPushConsumerServant::push_structured_event(
                             servant,
-                            &notification,
+                            notification,
                         ),
                     )
                 }
                 1 => {
-                    NotifyPublishSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: StructuredPushConsumerServant> rt::Servant
-    for StructuredPushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/StructuredPushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/StructuredPushConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &[
-                    "disconnect_structured_push_consumer",
-                    "offer_change",
-                    "push_structured_event",
-                ],
-                0,
-                &[1],
-                &[1, 2, 0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { StructuredPushConsumer, StructuredPushConsumerServant by StructuredPushConsumerSkeleton }
+    rt::served! { StructuredPushConsumer, StructuredPushConsumerServant }
 
     /// The errors of operations that raise `CosEventComm::Disconnected`.
-    #[derive(Clone)]
     pub enum DisconnectedError {
         /// The exception `CosEventComm::Disconnected`.
         Disconnected(crate::cos_event_comm::Disconnected),
@@ -1439,34 +1159,31 @@ pub mod cos_notify_comm {
         fn disconnect_structured_pull_consumer(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: StructuredPullConsumerServant + ?Sized> StructuredPullConsumerServant
-    for ::std::sync::Arc<S> {
-        fn disconnect_structured_pull_consumer(
-            &self,
-        ) -> Result<(), rt::SystemException> {
-            S::disconnect_structured_pull_consumer(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyComm::StructuredPullConsumer` to an implementation of its servant trait.
-    pub struct StructuredPullConsumerSkeleton<S>(pub S);
+    pub type StructuredPullConsumerSkeleton<S> = rt::Skeleton<StructuredPullConsumer, S>;
 
-    impl<S> StructuredPullConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: StructuredPullConsumerServant + ?Sized> rt::Dispatch<S>
+    for StructuredPullConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+        ];
+
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["disconnect_structured_pull_consumer", "offer_change"],
+                0,
+                b"\x01\0\x01\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: StructuredPullConsumerServant> StructuredPullConsumerSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0];
+            const INDEXES: &[u8] = b"\0\0";
             match operation {
                 0 => {
                     rt::answer(
@@ -1477,47 +1194,17 @@ pub mod cos_notify_comm {
                     )
                 }
                 1 => {
-                    NotifyPublishSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: StructuredPullConsumerServant> rt::Servant
-    for StructuredPullConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/StructuredPullConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/StructuredPullConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["disconnect_structured_pull_consumer", "offer_change"],
-                0,
-                &[1],
-                &[1, 0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { StructuredPullConsumer, StructuredPullConsumerServant by StructuredPullConsumerSkeleton }
+    rt::served! { StructuredPullConsumer, StructuredPullConsumerServant }
 
     /// A reference to a `CosNotifyComm::StructuredPullSupplier`.
     pub struct StructuredPullSupplier(NotifySubscribe);
@@ -1602,52 +1289,36 @@ pub mod cos_notify_comm {
         fn disconnect_structured_pull_supplier(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: StructuredPullSupplierServant + ?Sized> StructuredPullSupplierServant
-    for ::std::sync::Arc<S> {
-        fn pull_structured_event(
-            &self,
-        ) -> Result<
-            super::cos_notification::StructuredEvent,
-            structured_pull_supplier::PullStructuredEventError,
-        > {
-            S::pull_structured_event(self)
-        }
-
-        fn try_pull_structured_event(
-            &self,
-        ) -> Result<
-            (super::cos_notification::StructuredEvent, bool),
-            structured_pull_supplier::TryPullStructuredEventError,
-        > {
-            S::try_pull_structured_event(self)
-        }
-
-        fn disconnect_structured_pull_supplier(
-            &self,
-        ) -> Result<(), rt::SystemException> {
-            S::disconnect_structured_pull_supplier(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyComm::StructuredPullSupplier` to an implementation of its servant trait.
-    pub struct StructuredPullSupplierSkeleton<S>(pub S);
+    pub type StructuredPullSupplierSkeleton<S> = rt::Skeleton<StructuredPullSupplier, S>;
 
-    impl<S> StructuredPullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: StructuredPullSupplierServant + ?Sized> rt::Dispatch<S>
+    for StructuredPullSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+        ];
+
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &[
+                    "disconnect_structured_pull_supplier",
+                    "pull_structured_event",
+                    "subscription_change",
+                    "try_pull_structured_event",
+                ],
+                0,
+                b"\0\0\x02\0\x03\0\x01\0\x02\0\x04\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: StructuredPullSupplierServant> StructuredPullSupplierSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 0, 0];
+            const INDEXES: &[u8] = b"\0\0\0\0";
             match operation {
                 0 => {
                     rt::answer(
@@ -1670,52 +1341,17 @@ pub mod cos_notify_comm {
                     )
                 }
                 2 => {
-                    NotifySubscribeSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: StructuredPullSupplierServant> rt::Servant
-    for StructuredPullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/StructuredPullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/StructuredPullSupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &[
-                    "disconnect_structured_pull_supplier",
-                    "pull_structured_event",
-                    "subscription_change",
-                    "try_pull_structured_event",
-                ],
-                0,
-                &[0, 2],
-                &[3, 1, 2, 4, 0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { StructuredPullSupplier, StructuredPullSupplierServant by StructuredPullSupplierSkeleton }
+    rt::served! { StructuredPullSupplier, StructuredPullSupplierServant }
 
     /// Definitions nested in `CosNotifyComm::StructuredPullSupplier`, and the errors of its operations.
     pub mod structured_pull_supplier {
@@ -1755,34 +1391,31 @@ pub mod cos_notify_comm {
         fn disconnect_structured_push_supplier(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: StructuredPushSupplierServant + ?Sized> StructuredPushSupplierServant
-    for ::std::sync::Arc<S> {
-        fn disconnect_structured_push_supplier(
-            &self,
-        ) -> Result<(), rt::SystemException> {
-            S::disconnect_structured_push_supplier(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyComm::StructuredPushSupplier` to an implementation of its servant trait.
-    pub struct StructuredPushSupplierSkeleton<S>(pub S);
+    pub type StructuredPushSupplierSkeleton<S> = rt::Skeleton<StructuredPushSupplier, S>;
 
-    impl<S> StructuredPushSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: StructuredPushSupplierServant + ?Sized> rt::Dispatch<S>
+    for StructuredPushSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+        ];
+
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["disconnect_structured_push_supplier", "subscription_change"],
+                0,
+                b"\0\0\x01\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: StructuredPushSupplierServant> StructuredPushSupplierSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0];
+            const INDEXES: &[u8] = b"\0\0";
             match operation {
                 0 => {
                     rt::answer(
@@ -1793,47 +1426,17 @@ pub mod cos_notify_comm {
                     )
                 }
                 1 => {
-                    NotifySubscribeSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: StructuredPushSupplierServant> rt::Servant
-    for StructuredPushSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/StructuredPushSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/StructuredPushSupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["disconnect_structured_push_supplier", "subscription_change"],
-                0,
-                &[0],
-                &[1, 0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { StructuredPushSupplier, StructuredPushSupplierServant by StructuredPushSupplierSkeleton }
+    rt::served! { StructuredPushSupplier, StructuredPushSupplierServant }
 
     /// A reference to a `CosNotifyComm::SequencePushConsumer`.
     pub struct SequencePushConsumer(NotifyPublish);
@@ -1885,39 +1488,35 @@ pub mod cos_notify_comm {
         fn disconnect_sequence_push_consumer(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: SequencePushConsumerServant + ?Sized> SequencePushConsumerServant
-    for ::std::sync::Arc<S> {
-        fn push_structured_events(
-            &self,
-            notifications: &[super::cos_notification::StructuredEvent],
-        ) -> Result<(), sequence_push_consumer::PushStructuredEventsError> {
-            S::push_structured_events(self, notifications)
-        }
-
-        fn disconnect_sequence_push_consumer(&self) -> Result<(), rt::SystemException> {
-            S::disconnect_sequence_push_consumer(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyComm::SequencePushConsumer` to an implementation of its servant trait.
-    pub struct SequencePushConsumerSkeleton<S>(pub S);
+    pub type SequencePushConsumerSkeleton<S> = rt::Skeleton<SequencePushConsumer, S>;
 
-    impl<S> SequencePushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: SequencePushConsumerServant + ?Sized> rt::Dispatch<S>
+    for SequencePushConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+        ];
+
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &[
+                    "disconnect_sequence_push_consumer",
+                    "offer_change",
+                    "push_structured_events",
+                ],
+                0,
+                b"\x01\0\x01\0\x02\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: SequencePushConsumerServant> SequencePushConsumerSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 0];
+            const INDEXES: &[u8] = b"\0\0\0";
             match operation {
                 0 => {
                     rt::answer(
@@ -1928,65 +1527,26 @@ pub mod cos_notify_comm {
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let notifications = <super::cos_notification::StructuredEvent as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        SequencePushConsumerServant::push_structured_events(
+                        |(notifications,)| SequencePushConsumerServant::push_structured_events(
                             servant,
-                            &notifications,
+                            rt::slice(notifications),
                         ),
                     )
                 }
                 1 => {
-                    NotifyPublishSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: SequencePushConsumerServant> rt::Servant
-    for SequencePushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/SequencePushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/SequencePushConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &[
-                    "disconnect_sequence_push_consumer",
-                    "offer_change",
-                    "push_structured_events",
-                ],
-                0,
-                &[1],
-                &[1, 2, 0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { SequencePushConsumer, SequencePushConsumerServant by SequencePushConsumerSkeleton }
+    rt::served! { SequencePushConsumer, SequencePushConsumerServant }
 
     /// Definitions nested in `CosNotifyComm::SequencePushConsumer`, and the errors of its operations.
     pub mod sequence_push_consumer {
@@ -2023,32 +1583,31 @@ pub mod cos_notify_comm {
         fn disconnect_sequence_pull_consumer(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: SequencePullConsumerServant + ?Sized> SequencePullConsumerServant
-    for ::std::sync::Arc<S> {
-        fn disconnect_sequence_pull_consumer(&self) -> Result<(), rt::SystemException> {
-            S::disconnect_sequence_pull_consumer(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyComm::SequencePullConsumer` to an implementation of its servant trait.
-    pub struct SequencePullConsumerSkeleton<S>(pub S);
+    pub type SequencePullConsumerSkeleton<S> = rt::Skeleton<SequencePullConsumer, S>;
 
-    impl<S> SequencePullConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: SequencePullConsumerServant + ?Sized> rt::Dispatch<S>
+    for SequencePullConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+        ];
+
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["disconnect_sequence_pull_consumer", "offer_change"],
+                0,
+                b"\0\0\0\0\x01\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: SequencePullConsumerServant> SequencePullConsumerSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0];
+            const INDEXES: &[u8] = b"\0\0";
             match operation {
                 0 => {
                     rt::answer(
@@ -2059,47 +1618,17 @@ pub mod cos_notify_comm {
                     )
                 }
                 1 => {
-                    NotifyPublishSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: SequencePullConsumerServant> rt::Servant
-    for SequencePullConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/SequencePullConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/SequencePullConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["disconnect_sequence_pull_consumer", "offer_change"],
-                0,
-                &[0],
-                &[0, 1],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { SequencePullConsumer, SequencePullConsumerServant by SequencePullConsumerSkeleton }
+    rt::served! { SequencePullConsumer, SequencePullConsumerServant }
 
     /// A reference to a `CosNotifyComm::SequencePullSupplier`.
     pub struct SequencePullSupplier(NotifySubscribe);
@@ -2190,52 +1719,36 @@ pub mod cos_notify_comm {
         fn disconnect_sequence_pull_supplier(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: SequencePullSupplierServant + ?Sized> SequencePullSupplierServant
-    for ::std::sync::Arc<S> {
-        fn pull_structured_events(
-            &self,
-            max_number: i32,
-        ) -> Result<
-            super::cos_notification::EventBatch,
-            sequence_pull_supplier::PullStructuredEventsError,
-        > {
-            S::pull_structured_events(self, max_number)
-        }
-
-        fn try_pull_structured_events(
-            &self,
-            max_number: i32,
-        ) -> Result<
-            (super::cos_notification::EventBatch, bool),
-            sequence_pull_supplier::TryPullStructuredEventsError,
-        > {
-            S::try_pull_structured_events(self, max_number)
-        }
-
-        fn disconnect_sequence_pull_supplier(&self) -> Result<(), rt::SystemException> {
-            S::disconnect_sequence_pull_supplier(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyComm::SequencePullSupplier` to an implementation of its servant trait.
-    pub struct SequencePullSupplierSkeleton<S>(pub S);
+    pub type SequencePullSupplierSkeleton<S> = rt::Skeleton<SequencePullSupplier, S>;
 
-    impl<S> SequencePullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: SequencePullSupplierServant + ?Sized> rt::Dispatch<S>
+    for SequencePullSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+        ];
+
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &[
+                    "disconnect_sequence_pull_supplier",
+                    "pull_structured_events",
+                    "subscription_change",
+                    "try_pull_structured_events",
+                ],
+                0,
+                b"\x05\0\x01\0\x02\0\x04\0\x03\0\0\0\x01\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: SequencePullSupplierServant> SequencePullSupplierSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 0, 0];
+            const INDEXES: &[u8] = b"\0\0\0\0";
             match operation {
                 0 => {
                     rt::answer(
@@ -2246,76 +1759,35 @@ pub mod cos_notify_comm {
                     )
                 }
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let max_number: i32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        SequencePullSupplierServant::pull_structured_events(
+                        |(max_number,)| SequencePullSupplierServant::pull_structured_events(
                             servant,
-                            max_number,
+                            *max_number,
                         ),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let max_number: i32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        SequencePullSupplierServant::try_pull_structured_events(
+                        |(max_number,)| SequencePullSupplierServant::try_pull_structured_events(
                             servant,
-                            max_number,
+                            *max_number,
                         ),
                     )
                 }
                 2 => {
-                    NotifySubscribeSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: SequencePullSupplierServant> rt::Servant
-    for SequencePullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/SequencePullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/SequencePullSupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &[
-                    "disconnect_sequence_pull_supplier",
-                    "pull_structured_events",
-                    "subscription_change",
-                    "try_pull_structured_events",
-                ],
-                0,
-                &[5, 1],
-                &[2, 4, 3, 0, 1],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { SequencePullSupplier, SequencePullSupplierServant by SequencePullSupplierSkeleton }
+    rt::served! { SequencePullSupplier, SequencePullSupplierServant }
 
     /// Definitions nested in `CosNotifyComm::SequencePullSupplier`, and the errors of its operations.
     pub mod sequence_pull_supplier {
@@ -2355,32 +1827,31 @@ pub mod cos_notify_comm {
         fn disconnect_sequence_push_supplier(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: SequencePushSupplierServant + ?Sized> SequencePushSupplierServant
-    for ::std::sync::Arc<S> {
-        fn disconnect_sequence_push_supplier(&self) -> Result<(), rt::SystemException> {
-            S::disconnect_sequence_push_supplier(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyComm::SequencePushSupplier` to an implementation of its servant trait.
-    pub struct SequencePushSupplierSkeleton<S>(pub S);
+    pub type SequencePushSupplierSkeleton<S> = rt::Skeleton<SequencePushSupplier, S>;
 
-    impl<S> SequencePushSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: SequencePushSupplierServant + ?Sized> rt::Dispatch<S>
+    for SequencePushSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+        ];
+
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["disconnect_sequence_push_supplier", "subscription_change"],
+                0,
+                b"\x07\0\0\0\x01\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: SequencePushSupplierServant> SequencePushSupplierSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0];
+            const INDEXES: &[u8] = b"\0\0";
             match operation {
                 0 => {
                     rt::answer(
@@ -2391,47 +1862,17 @@ pub mod cos_notify_comm {
                     )
                 }
                 1 => {
-                    NotifySubscribeSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: SequencePushSupplierServant> rt::Servant
-    for SequencePushSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyComm/SequencePushSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyComm/SequencePushSupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["disconnect_sequence_push_supplier", "subscription_change"],
-                0,
-                &[7],
-                &[0, 1],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { SequencePushSupplier, SequencePushSupplierServant by SequencePushSupplierSkeleton }
+    rt::served! { SequencePushSupplier, SequencePushSupplierServant }
 }
 
 /// Filters of events, and filters that change their priority or lifetime (Notification Service 1.1).
@@ -2546,7 +1987,6 @@ pub mod cos_notify_filter {
         Vec<CallbackId> = || rt::sequence_code(&callback_id_tc(), 0)
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct UnsupportedFilterableData {}
     rt::equal! { UnsupportedFilterableData }
     rt::exception! {
@@ -2554,14 +1994,12 @@ pub mod cos_notify_filter {
         "IDL:omg.org/CosNotifyFilter/UnsupportedFilterableData:1.0", "UnsupportedFilterableData"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidGrammar {}
     rt::equal! { InvalidGrammar }
     rt::exception! {
         #[inline] members InvalidGrammar, "IDL:omg.org/CosNotifyFilter/InvalidGrammar:1.0", "InvalidGrammar"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidConstraint {
         pub constr: ConstraintExp,
     }
@@ -2571,7 +2009,6 @@ pub mod cos_notify_filter {
         "InvalidConstraint", constr: ConstraintExp as "constr"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct DuplicateConstraintId {
         pub id: ConstraintId,
     }
@@ -2581,7 +2018,6 @@ pub mod cos_notify_filter {
         "DuplicateConstraintID", id: ConstraintId as "id" = constraint_id_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct ConstraintNotFound {
         pub id: ConstraintId,
     }
@@ -2591,7 +2027,6 @@ pub mod cos_notify_filter {
         "ConstraintNotFound", id: ConstraintId as "id" = constraint_id_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct CallbackNotFound {}
     rt::equal! { CallbackNotFound }
     rt::exception! {
@@ -2599,7 +2034,6 @@ pub mod cos_notify_filter {
         "CallbackNotFound"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidValue {
         pub constr: ConstraintExp,
         pub value: rt::Any,
@@ -2859,108 +2293,11 @@ pub mod cos_notify_filter {
         fn get_callbacks(&self) -> Result<CallbackIdSeq, rt::SystemException>;
     }
 
-    impl<S: FilterServant + ?Sized> FilterServant for ::std::sync::Arc<S> {
-        fn constraint_grammar(&self) -> Result<String, rt::SystemException> {
-            S::constraint_grammar(self)
-        }
-
-        fn add_constraints(
-            &self,
-            constraint_list: &[ConstraintExp],
-        ) -> Result<ConstraintInfoSeq, filter::AddConstraintsError> {
-            S::add_constraints(self, constraint_list)
-        }
-
-        fn modify_constraints(
-            &self,
-            del_list: &[ConstraintId],
-            modify_list: &[ConstraintInfo],
-        ) -> Result<(), filter::ModifyConstraintsError> {
-            S::modify_constraints(self, del_list, modify_list)
-        }
-
-        fn get_constraints(
-            &self,
-            id_list: &[ConstraintId],
-        ) -> Result<ConstraintInfoSeq, filter::GetConstraintsError> {
-            S::get_constraints(self, id_list)
-        }
-
-        fn get_all_constraints(&self) -> Result<ConstraintInfoSeq, rt::SystemException> {
-            S::get_all_constraints(self)
-        }
-
-        fn remove_all_constraints(&self) -> Result<(), rt::SystemException> {
-            S::remove_all_constraints(self)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-
-        fn r#match(
-            &self,
-            filterable_data: &rt::Any,
-        ) -> Result<bool, filter::MatchError> {
-            S::r#match(self, filterable_data)
-        }
-
-        fn match_structured(
-            &self,
-            filterable_data: &super::cos_notification::StructuredEvent,
-        ) -> Result<bool, filter::MatchStructuredError> {
-            S::match_structured(self, filterable_data)
-        }
-
-        fn match_typed(
-            &self,
-            filterable_data: &[super::cos_notification::Property],
-        ) -> Result<bool, filter::MatchTypedError> {
-            S::match_typed(self, filterable_data)
-        }
-
-        fn attach_callback(
-            &self,
-            callback: Option<&super::cos_notify_comm::NotifySubscribe>,
-        ) -> Result<CallbackId, rt::SystemException> {
-            S::attach_callback(self, callback)
-        }
-
-        fn detach_callback(
-            &self,
-            callback: CallbackId,
-        ) -> Result<(), filter::DetachCallbackError> {
-            S::detach_callback(self, callback)
-        }
-
-        fn get_callbacks(&self) -> Result<CallbackIdSeq, rt::SystemException> {
-            S::get_callbacks(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyFilter::Filter` to an implementation of its servant trait.
-    pub struct FilterSkeleton<S>(pub S);
+    pub type FilterSkeleton<S> = rt::Skeleton<Filter, S>;
 
-    impl<S> FilterSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: FilterServant> rt::Servant for FilterSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyFilter/Filter:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyFilter/Filter:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: FilterServant + ?Sized> rt::Dispatch<S> for Filter {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_constraint_grammar",
@@ -2978,105 +2315,100 @@ pub mod cos_notify_filter {
                     "remove_all_constraints",
                 ],
                 0,
-                &[0, 1, 4, 0, 19],
-                &[13, 9, 1, 13, 12, 4, 13, 5, 6, 3, 7, 11, 0, 10, 2, 8],
+                b"\0\0\x01\0\x04\0\0\0\x13\0\r\0\t\0\x01\0\r\0\x0C\0\x04\0\r\0\x05\0\x06\0\x03\0\x07\0\x0B\0\0\0\n\0\x02\0\x08\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, FilterServant::constraint_grammar(&self.0)),
+                0 => rt::answer(call, FilterServant::constraint_grammar(servant)),
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let constraint_list = <ConstraintExp as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        FilterServant::add_constraints(&self.0, &constraint_list),
-                    )
-                }
-                2 => {
-                    let input = &mut call.arguments()?;
-                    let callback: Option<super::cos_notify_comm::NotifySubscribe> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FilterServant::attach_callback(&self.0, callback.as_ref()),
-                    )
-                }
-                3 => rt::answer(call, FilterServant::destroy(&self.0)),
-                4 => {
-                    let input = &mut call.arguments()?;
-                    let callback: CallbackId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, FilterServant::detach_callback(&self.0, callback))
-                }
-                5 => rt::answer(call, FilterServant::get_all_constraints(&self.0)),
-                6 => rt::answer(call, FilterServant::get_callbacks(&self.0)),
-                7 => {
-                    let input = &mut call.arguments()?;
-                    let id_list = <ConstraintId as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, FilterServant::get_constraints(&self.0, &id_list))
-                }
-                8 => {
-                    let input = &mut call.arguments()?;
-                    let filterable_data: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, FilterServant::r#match(&self.0, &filterable_data))
-                }
-                9 => {
-                    let input = &mut call.arguments()?;
-                    let filterable_data: super::cos_notification::StructuredEvent = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FilterServant::match_structured(&self.0, &filterable_data),
-                    )
-                }
-                10 => {
-                    let input = &mut call.arguments()?;
-                    let filterable_data = <super::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FilterServant::match_typed(&self.0, &filterable_data),
-                    )
-                }
-                11 => {
-                    let input = &mut call.arguments()?;
-                    let del_list = <ConstraintId as rt::Decode>::lend(input)?;
-                    let modify_list = <ConstraintInfo as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FilterServant::modify_constraints(
-                            &self.0,
-                            &del_list,
-                            &modify_list,
+                        |(constraint_list,)| FilterServant::add_constraints(
+                            servant,
+                            rt::slice(constraint_list),
                         ),
                     )
                 }
-                12 => rt::answer(call, FilterServant::remove_all_constraints(&self.0)),
-                _ => call.implicit(self),
+                2 => {
+                    rt::serve(
+                        call,
+                        |(callback,)| FilterServant::attach_callback(
+                            servant,
+                            rt::Option::as_ref(callback),
+                        ),
+                    )
+                }
+                3 => rt::answer(call, FilterServant::destroy(servant)),
+                4 => {
+                    rt::serve(
+                        call,
+                        |(callback,)| FilterServant::detach_callback(servant, *callback),
+                    )
+                }
+                5 => rt::answer(call, FilterServant::get_all_constraints(servant)),
+                6 => rt::answer(call, FilterServant::get_callbacks(servant)),
+                7 => {
+                    rt::serve(
+                        call,
+                        |(id_list,)| FilterServant::get_constraints(
+                            servant,
+                            rt::slice(id_list),
+                        ),
+                    )
+                }
+                8 => {
+                    rt::serve(
+                        call,
+                        |(filterable_data,)| FilterServant::r#match(
+                            servant,
+                            filterable_data,
+                        ),
+                    )
+                }
+                9 => {
+                    rt::serve(
+                        call,
+                        |(filterable_data,)| FilterServant::match_structured(
+                            servant,
+                            filterable_data,
+                        ),
+                    )
+                }
+                10 => {
+                    rt::serve(
+                        call,
+                        |(filterable_data,)| FilterServant::match_typed(
+                            servant,
+                            rt::slice(filterable_data),
+                        ),
+                    )
+                }
+                11 => {
+                    rt::serve(
+                        call,
+                        |(del_list, modify_list)| FilterServant::modify_constraints(
+                            servant,
+                            rt::slice(del_list),
+                            rt::slice(modify_list),
+                        ),
+                    )
+                }
+                12 => rt::answer(call, FilterServant::remove_all_constraints(servant)),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { Filter, FilterServant by FilterSkeleton }
+    rt::served! { Filter, FilterServant }
 
     /// The errors of operations that raise `CosNotifyFilter::InvalidConstraint`.
-    #[derive(Clone)]
     pub enum InvalidConstraintError {
         /// The exception `CosNotifyFilter::InvalidConstraint`.
         InvalidConstraint(InvalidConstraint),
@@ -3086,7 +2418,6 @@ pub mod cos_notify_filter {
     rt::errors! { InvalidConstraintError, InvalidConstraint(InvalidConstraint) }
 
     /// The errors of operations that raise `CosNotifyFilter::ConstraintNotFound`, `CosNotifyFilter::InvalidConstraint`.
-    #[derive(Clone)]
     pub enum ConstraintNotFoundOrInvalidConstraintError {
         /// The exception `CosNotifyFilter::ConstraintNotFound`.
         ConstraintNotFound(ConstraintNotFound),
@@ -3101,7 +2432,6 @@ pub mod cos_notify_filter {
     }
 
     /// The errors of operations that raise `CosNotifyFilter::ConstraintNotFound`.
-    #[derive(Clone)]
     pub enum ConstraintNotFoundError {
         /// The exception `CosNotifyFilter::ConstraintNotFound`.
         ConstraintNotFound(ConstraintNotFound),
@@ -3111,7 +2441,6 @@ pub mod cos_notify_filter {
     rt::errors! { ConstraintNotFoundError, ConstraintNotFound(ConstraintNotFound) }
 
     /// The errors of operations that raise `CosNotifyFilter::UnsupportedFilterableData`.
-    #[derive(Clone)]
     pub enum UnsupportedFilterableDataError {
         /// The exception `CosNotifyFilter::UnsupportedFilterableData`.
         UnsupportedFilterableData(UnsupportedFilterableData),
@@ -3121,7 +2450,6 @@ pub mod cos_notify_filter {
     rt::errors! { UnsupportedFilterableDataError, UnsupportedFilterableData(UnsupportedFilterableData) }
 
     /// The errors of operations that raise `CosNotifyFilter::CallbackNotFound`.
-    #[derive(Clone)]
     pub enum CallbackNotFoundError {
         /// The exception `CosNotifyFilter::CallbackNotFound`.
         CallbackNotFound(CallbackNotFound),
@@ -3399,106 +2727,11 @@ pub mod cos_notify_filter {
         ) -> Result<(bool, rt::Any), mapping_filter::MatchTypedError>;
     }
 
-    impl<S: MappingFilterServant + ?Sized> MappingFilterServant for ::std::sync::Arc<S> {
-        fn constraint_grammar(&self) -> Result<String, rt::SystemException> {
-            S::constraint_grammar(self)
-        }
-
-        fn value_type(&self) -> Result<rt::TypeCode, rt::SystemException> {
-            S::value_type(self)
-        }
-
-        fn default_value(&self) -> Result<rt::Any, rt::SystemException> {
-            S::default_value(self)
-        }
-
-        fn add_mapping_constraints(
-            &self,
-            pair_list: &[MappingConstraintPair],
-        ) -> Result<
-            MappingConstraintInfoSeq,
-            mapping_filter::AddMappingConstraintsError,
-        > {
-            S::add_mapping_constraints(self, pair_list)
-        }
-
-        fn modify_mapping_constraints(
-            &self,
-            del_list: &[ConstraintId],
-            modify_list: &[MappingConstraintInfo],
-        ) -> Result<(), mapping_filter::ModifyMappingConstraintsError> {
-            S::modify_mapping_constraints(self, del_list, modify_list)
-        }
-
-        fn get_mapping_constraints(
-            &self,
-            id_list: &[ConstraintId],
-        ) -> Result<
-            MappingConstraintInfoSeq,
-            mapping_filter::GetMappingConstraintsError,
-        > {
-            S::get_mapping_constraints(self, id_list)
-        }
-
-        fn get_all_mapping_constraints(
-            &self,
-        ) -> Result<MappingConstraintInfoSeq, rt::SystemException> {
-            S::get_all_mapping_constraints(self)
-        }
-
-        fn remove_all_mapping_constraints(&self) -> Result<(), rt::SystemException> {
-            S::remove_all_mapping_constraints(self)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-
-        fn r#match(
-            &self,
-            filterable_data: &rt::Any,
-        ) -> Result<(bool, rt::Any), mapping_filter::MatchError> {
-            S::r#match(self, filterable_data)
-        }
-
-        fn match_structured(
-            &self,
-            filterable_data: &super::cos_notification::StructuredEvent,
-        ) -> Result<(bool, rt::Any), mapping_filter::MatchStructuredError> {
-            S::match_structured(self, filterable_data)
-        }
-
-        fn match_typed(
-            &self,
-            filterable_data: &[super::cos_notification::Property],
-        ) -> Result<(bool, rt::Any), mapping_filter::MatchTypedError> {
-            S::match_typed(self, filterable_data)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyFilter::MappingFilter` to an implementation of its servant trait.
-    pub struct MappingFilterSkeleton<S>(pub S);
+    pub type MappingFilterSkeleton<S> = rt::Skeleton<MappingFilter, S>;
 
-    impl<S> MappingFilterSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: MappingFilterServant> rt::Servant for MappingFilterSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyFilter/MappingFilter:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyFilter/MappingFilter:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: MappingFilterServant + ?Sized> rt::Dispatch<S> for MappingFilter {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_constraint_grammar",
@@ -3515,110 +2748,96 @@ pub mod cos_notify_filter {
                     "remove_all_mapping_constraints",
                 ],
                 0,
-                &[1, 3, 1, 2],
-                &[2, 6, 12, 8, 0, 12, 11, 4, 10, 3, 9, 1, 7, 5, 12],
+                b"\x01\0\x03\0\x01\0\x02\0\x02\0\x06\0\x0C\0\x08\0\0\0\x0C\0\x0B\0\x04\0\n\0\x03\0\t\0\x01\0\x07\0\x05\0\x0C\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, MappingFilterServant::constraint_grammar(&self.0)),
-                1 => rt::answer(call, MappingFilterServant::default_value(&self.0)),
-                2 => rt::answer(call, MappingFilterServant::value_type(&self.0)),
+                0 => rt::answer(call, MappingFilterServant::constraint_grammar(servant)),
+                1 => rt::answer(call, MappingFilterServant::default_value(servant)),
+                2 => rt::answer(call, MappingFilterServant::value_type(servant)),
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let pair_list = <MappingConstraintPair as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MappingFilterServant::add_mapping_constraints(
-                            &self.0,
-                            &pair_list,
+                        |(pair_list,)| MappingFilterServant::add_mapping_constraints(
+                            servant,
+                            rt::slice(pair_list),
                         ),
                     )
                 }
-                4 => rt::answer(call, MappingFilterServant::destroy(&self.0)),
+                4 => rt::answer(call, MappingFilterServant::destroy(servant)),
                 5 => {
                     rt::answer(
                         call,
-                        MappingFilterServant::get_all_mapping_constraints(&self.0),
+                        MappingFilterServant::get_all_mapping_constraints(servant),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let id_list = <ConstraintId as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MappingFilterServant::get_mapping_constraints(&self.0, &id_list),
+                        |(id_list,)| MappingFilterServant::get_mapping_constraints(
+                            servant,
+                            rt::slice(id_list),
+                        ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let filterable_data: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MappingFilterServant::r#match(&self.0, &filterable_data),
+                        |(filterable_data,)| MappingFilterServant::r#match(
+                            servant,
+                            filterable_data,
+                        ),
                     )
                 }
                 8 => {
-                    let input = &mut call.arguments()?;
-                    let filterable_data: super::cos_notification::StructuredEvent = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MappingFilterServant::match_structured(&self.0, &filterable_data),
+                        |(filterable_data,)| MappingFilterServant::match_structured(
+                            servant,
+                            filterable_data,
+                        ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let filterable_data = <super::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MappingFilterServant::match_typed(&self.0, &filterable_data),
+                        |(filterable_data,)| MappingFilterServant::match_typed(
+                            servant,
+                            rt::slice(filterable_data),
+                        ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let del_list = <ConstraintId as rt::Decode>::lend(input)?;
-                    let modify_list = <MappingConstraintInfo as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        MappingFilterServant::modify_mapping_constraints(
-                            &self.0,
-                            &del_list,
-                            &modify_list,
+                        |(del_list, modify_list)| MappingFilterServant::modify_mapping_constraints(
+                            servant,
+                            rt::slice(del_list),
+                            rt::slice(modify_list),
                         ),
                     )
                 }
                 11 => {
                     rt::answer(
                         call,
-                        MappingFilterServant::remove_all_mapping_constraints(&self.0),
+                        MappingFilterServant::remove_all_mapping_constraints(servant),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { MappingFilter, MappingFilterServant by MappingFilterSkeleton }
+    rt::served! { MappingFilter, MappingFilterServant }
 
     /// The errors of operations that raise `CosNotifyFilter::InvalidConstraint`, `CosNotifyFilter::InvalidValue`.
-    #[derive(Clone)]
     pub enum InvalidConstraintOrInvalidValueError {
         /// The exception `CosNotifyFilter::InvalidConstraint`.
         InvalidConstraint(InvalidConstraint),
@@ -3633,7 +2852,6 @@ pub mod cos_notify_filter {
     }
 
     /// The errors of operations that raise `CosNotifyFilter::ConstraintNotFound`, `CosNotifyFilter::InvalidConstraint`, `CosNotifyFilter::InvalidValue`.
-    #[derive(Clone)]
     pub enum ConstraintNotFoundOrInvalidConstraintOrInvalidValueError {
         /// The exception `CosNotifyFilter::ConstraintNotFound`.
         ConstraintNotFound(ConstraintNotFound),
@@ -3734,92 +2952,52 @@ pub mod cos_notify_filter {
         ) -> Result<Option<MappingFilter>, filter_factory::CreateMappingFilterError>;
     }
 
-    impl<S: FilterFactoryServant + ?Sized> FilterFactoryServant for ::std::sync::Arc<S> {
-        fn create_filter(
-            &self,
-            constraint_grammar: &str,
-        ) -> Result<Option<Filter>, filter_factory::CreateFilterError> {
-            S::create_filter(self, constraint_grammar)
-        }
-
-        fn create_mapping_filter(
-            &self,
-            constraint_grammar: &str,
-            default_value: &rt::Any,
-        ) -> Result<Option<MappingFilter>, filter_factory::CreateMappingFilterError> {
-            S::create_mapping_filter(self, constraint_grammar, default_value)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyFilter::FilterFactory` to an implementation of its servant trait.
-    pub struct FilterFactorySkeleton<S>(pub S);
+    pub type FilterFactorySkeleton<S> = rt::Skeleton<FilterFactory, S>;
 
-    impl<S> FilterFactorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: FilterFactoryServant> rt::Servant for FilterFactorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyFilter/FilterFactory:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyFilter/FilterFactory:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: FilterFactoryServant + ?Sized> rt::Dispatch<S> for FilterFactory {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["create_filter", "create_mapping_filter"],
                 0,
-                &[1],
-                &[1, 0],
+                b"\x01\0\x01\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let constraint_grammar = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        FilterFactoryServant::create_filter(&self.0, &constraint_grammar),
-                    )
-                }
-                1 => {
-                    let input = &mut call.arguments()?;
-                    let constraint_grammar = input.str()?;
-                    let default_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FilterFactoryServant::create_mapping_filter(
-                            &self.0,
-                            &constraint_grammar,
-                            &default_value,
+                        |(constraint_grammar,)| FilterFactoryServant::create_filter(
+                            servant,
+                            rt::text(constraint_grammar),
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                1 => {
+                    rt::serve(
+                        call,
+                        |(constraint_grammar, default_value)| FilterFactoryServant::create_mapping_filter(
+                            servant,
+                            rt::text(constraint_grammar),
+                            default_value,
+                        ),
+                    )
+                }
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { FilterFactory, FilterFactoryServant by FilterFactorySkeleton }
+    rt::served! { FilterFactory, FilterFactoryServant }
 
     /// The errors of operations that raise `CosNotifyFilter::InvalidGrammar`.
-    #[derive(Clone)]
     pub enum InvalidGrammarError {
         /// The exception `CosNotifyFilter::InvalidGrammar`.
         InvalidGrammar(InvalidGrammar),
@@ -3848,7 +3026,6 @@ pub mod cos_notify_filter {
         "FilterIDSeq", Vec<FilterId> = || rt::sequence_code(&filter_id_tc(), 0)
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct FilterNotFound {}
     rt::equal! { FilterNotFound }
     rt::exception! {
@@ -3958,97 +3135,11 @@ pub mod cos_notify_filter {
         fn remove_all_filters(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: FilterAdminServant + ?Sized> FilterAdminServant for ::std::sync::Arc<S> {
-        fn add_filter(
-            &self,
-            new_filter: Option<&Filter>,
-        ) -> Result<FilterId, rt::SystemException> {
-            S::add_filter(self, new_filter)
-        }
-
-        fn remove_filter(
-            &self,
-            filter: FilterId,
-        ) -> Result<(), filter_admin::RemoveFilterError> {
-            S::remove_filter(self, filter)
-        }
-
-        fn get_filter(
-            &self,
-            filter: FilterId,
-        ) -> Result<Option<Filter>, filter_admin::GetFilterError> {
-            S::get_filter(self, filter)
-        }
-
-        fn get_all_filters(&self) -> Result<FilterIdSeq, rt::SystemException> {
-            S::get_all_filters(self)
-        }
-
-        fn remove_all_filters(&self) -> Result<(), rt::SystemException> {
-            S::remove_all_filters(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyFilter::FilterAdmin` to an implementation of its servant trait.
-    pub struct FilterAdminSkeleton<S>(pub S);
+    pub type FilterAdminSkeleton<S> = rt::Skeleton<FilterAdmin, S>;
 
-    impl<S> FilterAdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: FilterAdminServant> FilterAdminSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
-            servant: &S,
-            skeleton: &dyn rt::Servant,
-            operation: usize,
-            mut call: rt::ServerCall<'_>,
-        ) -> rt::Answered {
-            match operation {
-                0 => {
-                    let input = &mut call.arguments()?;
-                    let new_filter: Option<Filter> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        FilterAdminServant::add_filter(servant, new_filter.as_ref()),
-                    )
-                }
-                1 => rt::answer(call, FilterAdminServant::get_all_filters(servant)),
-                2 => {
-                    let input = &mut call.arguments()?;
-                    let filter: FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, FilterAdminServant::get_filter(servant, filter))
-                }
-                3 => rt::answer(call, FilterAdminServant::remove_all_filters(servant)),
-                4 => {
-                    let input = &mut call.arguments()?;
-                    let filter: FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, FilterAdminServant::remove_filter(servant, filter))
-                }
-                _ => call.implicit(skeleton),
-            }
-        }
-    }
-
-    impl<S: FilterAdminServant> rt::Servant for FilterAdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: FilterAdminServant + ?Sized> rt::Dispatch<S> for FilterAdmin {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "add_filter",
@@ -4058,20 +3149,48 @@ pub mod cos_notify_filter {
                     "remove_filter",
                 ],
                 0,
-                &[2, 0],
-                &[2, 1, 4, 3, 0, 5],
+                b"\x02\0\0\0\x02\0\x01\0\x04\0\x03\0\0\0\x05\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            match operation {
+                0 => {
+                    rt::serve(
+                        call,
+                        |(new_filter,)| FilterAdminServant::add_filter(
+                            servant,
+                            rt::Option::as_ref(new_filter),
+                        ),
+                    )
+                }
+                1 => rt::answer(call, FilterAdminServant::get_all_filters(servant)),
+                2 => {
+                    rt::serve(
+                        call,
+                        |(filter,)| FilterAdminServant::get_filter(servant, *filter),
+                    )
+                }
+                3 => rt::answer(call, FilterAdminServant::remove_all_filters(servant)),
+                4 => {
+                    rt::serve(
+                        call,
+                        |(filter,)| FilterAdminServant::remove_filter(servant, *filter),
+                    )
+                }
+                _ => call.implicit(skeleton),
+            }
         }
     }
-    rt::served! { FilterAdmin, FilterAdminServant by FilterAdminSkeleton }
+    rt::served! { FilterAdmin, FilterAdminServant }
 
     /// The errors of operations that raise `CosNotifyFilter::FilterNotFound`.
-    #[derive(Clone)]
     pub enum FilterNotFoundError {
         /// The exception `CosNotifyFilter::FilterNotFound`.
         FilterNotFound(FilterNotFound),
@@ -4104,7 +3223,6 @@ pub mod cos_notify_filter {
 pub mod cos_notify_channel_admin {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct ConnectionAlreadyActive {}
     rt::equal! { ConnectionAlreadyActive }
     rt::exception! {
@@ -4112,7 +3230,6 @@ pub mod cos_notify_channel_admin {
         "IDL:omg.org/CosNotifyChannelAdmin/ConnectionAlreadyActive:1.0", "ConnectionAlreadyActive"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct ConnectionAlreadyInactive {}
     rt::equal! { ConnectionAlreadyInactive }
     rt::exception! {
@@ -4120,7 +3237,6 @@ pub mod cos_notify_channel_admin {
         "IDL:omg.org/CosNotifyChannelAdmin/ConnectionAlreadyInactive:1.0", "ConnectionAlreadyInactive"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NotConnected {}
     rt::equal! { NotConnected }
     rt::exception! {
@@ -4550,118 +3666,18 @@ pub mod cos_notify_channel_admin {
         fn destroy(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: ConsumerAdminServant + ?Sized> ConsumerAdminServant for ::std::sync::Arc<S> {
-        fn my_id(&self) -> Result<AdminId, rt::SystemException> {
-            S::my_id(self)
-        }
-
-        fn my_channel(&self) -> Result<Option<EventChannel>, rt::SystemException> {
-            S::my_channel(self)
-        }
-
-        fn my_operator(&self) -> Result<InterFilterGroupOperator, rt::SystemException> {
-            S::my_operator(self)
-        }
-
-        fn priority_filter(
-            &self,
-        ) -> Result<
-            Option<super::cos_notify_filter::MappingFilter>,
-            rt::SystemException,
-        > {
-            S::priority_filter(self)
-        }
-
-        fn set_priority_filter(
-            &self,
-            value: Option<&super::cos_notify_filter::MappingFilter>,
-        ) -> Result<(), rt::SystemException> {
-            S::set_priority_filter(self, value)
-        }
-
-        fn lifetime_filter(
-            &self,
-        ) -> Result<
-            Option<super::cos_notify_filter::MappingFilter>,
-            rt::SystemException,
-        > {
-            S::lifetime_filter(self)
-        }
-
-        fn set_lifetime_filter(
-            &self,
-            value: Option<&super::cos_notify_filter::MappingFilter>,
-        ) -> Result<(), rt::SystemException> {
-            S::set_lifetime_filter(self, value)
-        }
-
-        fn pull_suppliers(&self) -> Result<ProxyIdSeq, rt::SystemException> {
-            S::pull_suppliers(self)
-        }
-
-        fn push_suppliers(&self) -> Result<ProxyIdSeq, rt::SystemException> {
-            S::push_suppliers(self)
-        }
-
-        fn get_proxy_supplier(
-            &self,
-            proxy_id: ProxyId,
-        ) -> Result<Option<ProxySupplier>, consumer_admin::GetProxySupplierError> {
-            S::get_proxy_supplier(self, proxy_id)
-        }
-
-        fn obtain_notification_pull_supplier(
-            &self,
-            ctype: ClientType,
-        ) -> Result<
-            (Option<ProxySupplier>, ProxyId),
-            consumer_admin::ObtainNotificationPullSupplierError,
-        > {
-            S::obtain_notification_pull_supplier(self, ctype)
-        }
-
-        fn obtain_notification_push_supplier(
-            &self,
-            ctype: ClientType,
-        ) -> Result<
-            (Option<ProxySupplier>, ProxyId),
-            consumer_admin::ObtainNotificationPushSupplierError,
-        > {
-            S::obtain_notification_push_supplier(self, ctype)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::ConsumerAdmin` to an implementation of its servant trait.
-    pub struct ConsumerAdminSkeleton<S>(pub S);
+    pub type ConsumerAdminSkeleton<S> = rt::Skeleton<ConsumerAdmin, S>;
 
-    impl<S> ConsumerAdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: ConsumerAdminServant + ?Sized> rt::Dispatch<S> for ConsumerAdmin {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0",
+        ];
 
-    impl<S: ConsumerAdminServant> rt::Servant for ConsumerAdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/ConsumerAdmin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyChannelAdmin/ConsumerAdmin:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyChannel",
@@ -4690,90 +3706,69 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[6, 1, 0, 6, 16, 1, 0, 31],
-                &[
-                    24, 24, 20, 21, 12, 2, 11, 18, 13, 24, 23, 14, 9, 22, 8, 19, 5, 17,
-                    24, 24, 0, 4, 15, 7, 16, 1, 10, 24, 6, 3,
-                ],
+                b"\x06\0\x01\0\0\0\x06\0\x10\0\x01\0\0\0\x1F\0\x18\0\x18\0\x14\0\x15\0\x0C\0\x02\0\x0B\0\x12\0\r\0\x18\0\x17\0\x0E\0\t\0\x16\0\x08\0\x13\0\x05\0\x11\0\x18\0\x18\0\0\0\x04\0\x0F\0\x07\0\x10\0\x01\0\n\0\x18\0\x06\0\x03\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 3, 4, 1, 0, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\0\0\0\0\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\x03\x04\x01\0\x02";
             match operation {
-                0 => rt::answer(call, ConsumerAdminServant::my_channel(&self.0)),
-                1 => rt::answer(call, ConsumerAdminServant::my_id(&self.0)),
-                2 => rt::answer(call, ConsumerAdminServant::my_operator(&self.0)),
-                3 => rt::answer(call, ConsumerAdminServant::lifetime_filter(&self.0)),
-                4 => rt::answer(call, ConsumerAdminServant::priority_filter(&self.0)),
-                5 => rt::answer(call, ConsumerAdminServant::pull_suppliers(&self.0)),
-                6 => rt::answer(call, ConsumerAdminServant::push_suppliers(&self.0)),
+                0 => rt::answer(call, ConsumerAdminServant::my_channel(servant)),
+                1 => rt::answer(call, ConsumerAdminServant::my_id(servant)),
+                2 => rt::answer(call, ConsumerAdminServant::my_operator(servant)),
+                3 => rt::answer(call, ConsumerAdminServant::lifetime_filter(servant)),
+                4 => rt::answer(call, ConsumerAdminServant::priority_filter(servant)),
+                5 => rt::answer(call, ConsumerAdminServant::pull_suppliers(servant)),
+                6 => rt::answer(call, ConsumerAdminServant::push_suppliers(servant)),
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ConsumerAdminServant::set_lifetime_filter(
-                            &self.0,
-                            value.as_ref(),
+                        |(value,)| ConsumerAdminServant::set_lifetime_filter(
+                            servant,
+                            rt::Option::as_ref(value),
                         ),
                     )
                 }
                 8 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ConsumerAdminServant::set_priority_filter(
-                            &self.0,
-                            value.as_ref(),
+                        |(value,)| ConsumerAdminServant::set_priority_filter(
+                            servant,
+                            rt::Option::as_ref(value),
                         ),
                     )
                 }
-                10 => rt::answer(call, ConsumerAdminServant::destroy(&self.0)),
+                10 => rt::answer(call, ConsumerAdminServant::destroy(servant)),
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let proxy_id: ProxyId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ConsumerAdminServant::get_proxy_supplier(&self.0, proxy_id),
+                        |(proxy_id,)| ConsumerAdminServant::get_proxy_supplier(
+                            servant,
+                            *proxy_id,
+                        ),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let ctype: ClientType = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ConsumerAdminServant::obtain_notification_pull_supplier(
-                            &self.0,
-                            ctype,
+                        |(ctype,)| ConsumerAdminServant::obtain_notification_pull_supplier(
+                            servant,
+                            *ctype,
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let ctype: ClientType = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ConsumerAdminServant::obtain_notification_push_supplier(
-                            &self.0,
-                            ctype,
+                        |(ctype,)| ConsumerAdminServant::obtain_notification_push_supplier(
+                            servant,
+                            *ctype,
                         ),
                     )
                 }
@@ -4781,7 +3776,7 @@ pub mod cos_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::ConsumerAdminServant::obtain_pull_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -4789,42 +3784,38 @@ pub mod cos_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::ConsumerAdminServant::obtain_push_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 14 | 21 | 23 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 22 => {
-                    super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 9 | 11..=12 | 19..=20 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { ConsumerAdmin, ConsumerAdminServant by ConsumerAdminSkeleton }
+    rt::served! { ConsumerAdmin, ConsumerAdminServant }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ProxyNotFound`.
-    #[derive(Clone)]
     pub enum ProxyNotFoundError {
         /// The exception `CosNotifyChannelAdmin::ProxyNotFound`.
         ProxyNotFound(ProxyNotFound),
@@ -4834,7 +3825,6 @@ pub mod cos_notify_channel_admin {
     rt::errors! { ProxyNotFoundError, ProxyNotFound(ProxyNotFound) }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::AdminLimitExceeded`.
-    #[derive(Clone)]
     pub enum AdminLimitExceededError {
         /// The exception `CosNotifyChannelAdmin::AdminLimitExceeded`.
         AdminLimitExceeded(AdminLimitExceeded),
@@ -5179,86 +4169,18 @@ pub mod cos_notify_channel_admin {
         fn destroy(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: SupplierAdminServant + ?Sized> SupplierAdminServant for ::std::sync::Arc<S> {
-        fn my_id(&self) -> Result<AdminId, rt::SystemException> {
-            S::my_id(self)
-        }
-
-        fn my_channel(&self) -> Result<Option<EventChannel>, rt::SystemException> {
-            S::my_channel(self)
-        }
-
-        fn my_operator(&self) -> Result<InterFilterGroupOperator, rt::SystemException> {
-            S::my_operator(self)
-        }
-
-        fn pull_consumers(&self) -> Result<ProxyIdSeq, rt::SystemException> {
-            S::pull_consumers(self)
-        }
-
-        fn push_consumers(&self) -> Result<ProxyIdSeq, rt::SystemException> {
-            S::push_consumers(self)
-        }
-
-        fn get_proxy_consumer(
-            &self,
-            proxy_id: ProxyId,
-        ) -> Result<Option<ProxyConsumer>, supplier_admin::GetProxyConsumerError> {
-            S::get_proxy_consumer(self, proxy_id)
-        }
-
-        fn obtain_notification_pull_consumer(
-            &self,
-            ctype: ClientType,
-        ) -> Result<
-            (Option<ProxyConsumer>, ProxyId),
-            supplier_admin::ObtainNotificationPullConsumerError,
-        > {
-            S::obtain_notification_pull_consumer(self, ctype)
-        }
-
-        fn obtain_notification_push_consumer(
-            &self,
-            ctype: ClientType,
-        ) -> Result<
-            (Option<ProxyConsumer>, ProxyId),
-            supplier_admin::ObtainNotificationPushConsumerError,
-        > {
-            S::obtain_notification_push_consumer(self, ctype)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::SupplierAdmin` to an implementation of its servant trait.
-    pub struct SupplierAdminSkeleton<S>(pub S);
+    pub type SupplierAdminSkeleton<S> = rt::Skeleton<SupplierAdmin, S>;
 
-    impl<S> SupplierAdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: SupplierAdminServant + ?Sized> rt::Dispatch<S> for SupplierAdmin {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0",
+        ];
 
-    impl<S: SupplierAdminServant> rt::Servant for SupplierAdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/SupplierAdmin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyChannelAdmin/SupplierAdmin:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyChannel",
@@ -5283,60 +4205,49 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[1, 0, 0, 0, 1, 61, 0],
-                &[
-                    19, 6, 14, 10, 8, 20, 0, 20, 5, 18, 1, 17, 12, 16, 9, 4, 20, 2, 15,
-                    13, 11, 7, 3, 20, 20,
-                ],
+                b"\x01\0\0\0\0\0\0\0\x01\0=\0\0\0\x13\0\x06\0\x0E\0\n\0\x08\0\x14\0\0\0\x14\0\x05\0\x12\0\x01\0\x11\0\x0C\0\x10\0\t\0\x04\0\x14\0\x02\0\x0F\0\r\0\x0B\0\x07\0\x03\0\x14\0\x14\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 3, 4, 1, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\x03\x04\x01\x02";
             match operation {
-                0 => rt::answer(call, SupplierAdminServant::my_channel(&self.0)),
-                1 => rt::answer(call, SupplierAdminServant::my_id(&self.0)),
-                2 => rt::answer(call, SupplierAdminServant::my_operator(&self.0)),
-                3 => rt::answer(call, SupplierAdminServant::pull_consumers(&self.0)),
-                4 => rt::answer(call, SupplierAdminServant::push_consumers(&self.0)),
-                6 => rt::answer(call, SupplierAdminServant::destroy(&self.0)),
+                0 => rt::answer(call, SupplierAdminServant::my_channel(servant)),
+                1 => rt::answer(call, SupplierAdminServant::my_id(servant)),
+                2 => rt::answer(call, SupplierAdminServant::my_operator(servant)),
+                3 => rt::answer(call, SupplierAdminServant::pull_consumers(servant)),
+                4 => rt::answer(call, SupplierAdminServant::push_consumers(servant)),
+                6 => rt::answer(call, SupplierAdminServant::destroy(servant)),
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let proxy_id: ProxyId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        SupplierAdminServant::get_proxy_consumer(&self.0, proxy_id),
+                        |(proxy_id,)| SupplierAdminServant::get_proxy_consumer(
+                            servant,
+                            *proxy_id,
+                        ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let ctype: ClientType = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        SupplierAdminServant::obtain_notification_pull_consumer(
-                            &self.0,
-                            ctype,
+                        |(ctype,)| SupplierAdminServant::obtain_notification_pull_consumer(
+                            servant,
+                            *ctype,
                         ),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let ctype: ClientType = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        SupplierAdminServant::obtain_notification_push_consumer(
-                            &self.0,
-                            ctype,
+                        |(ctype,)| SupplierAdminServant::obtain_notification_push_consumer(
+                            servant,
+                            *ctype,
                         ),
                     )
                 }
@@ -5344,7 +4255,7 @@ pub mod cos_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::SupplierAdminServant::obtain_pull_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -5352,39 +4263,36 @@ pub mod cos_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::SupplierAdminServant::obtain_push_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 10 | 18..=19 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 15 => {
-                    super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 5 | 7..=8 | 16..=17 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { SupplierAdmin, SupplierAdminServant by SupplierAdminSkeleton }
+    rt::served! { SupplierAdmin, SupplierAdminServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::SupplierAdmin`, and the errors of its operations.
     pub mod supplier_admin {
@@ -5695,97 +4603,17 @@ pub mod cos_notify_channel_admin {
         fn get_all_supplieradmins(&self) -> Result<AdminIdSeq, rt::SystemException>;
     }
 
-    impl<S: EventChannelServant + ?Sized> EventChannelServant for ::std::sync::Arc<S> {
-        fn my_factory(
-            &self,
-        ) -> Result<Option<EventChannelFactory>, rt::SystemException> {
-            S::my_factory(self)
-        }
-
-        fn default_consumer_admin(
-            &self,
-        ) -> Result<Option<ConsumerAdmin>, rt::SystemException> {
-            S::default_consumer_admin(self)
-        }
-
-        fn default_supplier_admin(
-            &self,
-        ) -> Result<Option<SupplierAdmin>, rt::SystemException> {
-            S::default_supplier_admin(self)
-        }
-
-        fn default_filter_factory(
-            &self,
-        ) -> Result<
-            Option<super::cos_notify_filter::FilterFactory>,
-            rt::SystemException,
-        > {
-            S::default_filter_factory(self)
-        }
-
-        fn new_for_consumers(
-            &self,
-            op: InterFilterGroupOperator,
-        ) -> Result<(Option<ConsumerAdmin>, AdminId), rt::SystemException> {
-            S::new_for_consumers(self, op)
-        }
-
-        fn new_for_suppliers(
-            &self,
-            op: InterFilterGroupOperator,
-        ) -> Result<(Option<SupplierAdmin>, AdminId), rt::SystemException> {
-            S::new_for_suppliers(self, op)
-        }
-
-        fn get_consumeradmin(
-            &self,
-            id: AdminId,
-        ) -> Result<Option<ConsumerAdmin>, event_channel::GetConsumeradminError> {
-            S::get_consumeradmin(self, id)
-        }
-
-        fn get_supplieradmin(
-            &self,
-            id: AdminId,
-        ) -> Result<Option<SupplierAdmin>, event_channel::GetSupplieradminError> {
-            S::get_supplieradmin(self, id)
-        }
-
-        fn get_all_consumeradmins(&self) -> Result<AdminIdSeq, rt::SystemException> {
-            S::get_all_consumeradmins(self)
-        }
-
-        fn get_all_supplieradmins(&self) -> Result<AdminIdSeq, rt::SystemException> {
-            S::get_all_supplieradmins(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::EventChannel` to an implementation of its servant trait.
-    pub struct EventChannelSkeleton<S>(pub S);
+    pub type EventChannelSkeleton<S> = rt::Skeleton<EventChannel, S>;
 
-    impl<S> EventChannelSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: EventChannelServant + ?Sized> rt::Dispatch<S> for EventChannel {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotification/AdminPropertiesAdmin:1.0",
+            "IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0",
+        ];
 
-    impl<S: EventChannelServant> rt::Servant for EventChannelSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/EventChannel:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyChannelAdmin/EventChannel:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotification/AdminPropertiesAdmin:1.0" |
-                "IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyFactory",
@@ -5808,48 +4636,43 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[5, 0, 13, 6, 5, 1],
-                &[
-                    18, 12, 11, 13, 3, 2, 18, 5, 16, 8, 17, 0, 14, 15, 18, 7, 1, 18, 4,
-                    10, 9, 6,
-                ],
+                b"\x05\0\0\0\r\0\x06\0\x05\0\x01\0\x12\0\x0C\0\x0B\0\r\0\x03\0\x02\0\x12\0\x05\0\x10\0\x08\0\x11\0\0\0\x0E\0\x0F\0\x12\0\x07\0\x01\0\x12\0\x04\0\n\0\t\0\x06\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x01\x02";
             match operation {
-                0 => rt::answer(call, EventChannelServant::my_factory(&self.0)),
+                0 => rt::answer(call, EventChannelServant::my_factory(servant)),
                 1 => {
                     rt::answer(
                         call,
-                        EventChannelServant::default_consumer_admin(&self.0),
+                        EventChannelServant::default_consumer_admin(servant),
                     )
                 }
                 2 => {
                     rt::answer(
                         call,
-                        EventChannelServant::default_filter_factory(&self.0),
+                        EventChannelServant::default_filter_factory(servant),
                     )
                 }
                 3 => {
                     rt::answer(
                         call,
-                        EventChannelServant::default_supplier_admin(&self.0),
+                        EventChannelServant::default_supplier_admin(servant),
                     )
                 }
                 4 => {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::EventChannelServant::destroy(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -5857,7 +4680,7 @@ pub mod cos_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::EventChannelServant::for_consumers(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -5865,70 +4688,67 @@ pub mod cos_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::EventChannelServant::for_suppliers(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 8 => {
                     rt::answer(
                         call,
-                        EventChannelServant::get_all_consumeradmins(&self.0),
+                        EventChannelServant::get_all_consumeradmins(servant),
                     )
                 }
                 9 => {
                     rt::answer(
                         call,
-                        EventChannelServant::get_all_supplieradmins(&self.0),
+                        EventChannelServant::get_all_supplieradmins(servant),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let id: AdminId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, EventChannelServant::get_consumeradmin(&self.0, id))
+                    rt::serve(
+                        call,
+                        |(id,)| EventChannelServant::get_consumeradmin(servant, *id),
+                    )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let id: AdminId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, EventChannelServant::get_supplieradmin(&self.0, id))
+                    rt::serve(
+                        call,
+                        |(id,)| EventChannelServant::get_supplieradmin(servant, *id),
+                    )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let op: InterFilterGroupOperator = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, EventChannelServant::new_for_consumers(&self.0, op))
+                    rt::serve(
+                        call,
+                        |(op,)| EventChannelServant::new_for_consumers(servant, *op),
+                    )
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let op: InterFilterGroupOperator = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, EventChannelServant::new_for_suppliers(&self.0, op))
+                    rt::serve(
+                        call,
+                        |(op,)| EventChannelServant::new_for_suppliers(servant, *op),
+                    )
                 }
                 11 | 16..=17 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 7 | 15 => {
-                    super::cos_notification::AdminPropertiesAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::AdminPropertiesAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { EventChannel, EventChannelServant by EventChannelSkeleton }
+    rt::served! { EventChannel, EventChannelServant }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::AdminNotFound`.
-    #[derive(Clone)]
     pub enum AdminNotFoundError {
         /// The exception `CosNotifyChannelAdmin::AdminNotFound`.
         AdminNotFound(AdminNotFound),
@@ -6030,111 +4850,59 @@ pub mod cos_notify_channel_admin {
         ) -> Result<Option<EventChannel>, event_channel_factory::GetEventChannelError>;
     }
 
-    impl<S: EventChannelFactoryServant + ?Sized> EventChannelFactoryServant
-    for ::std::sync::Arc<S> {
-        fn create_channel(
-            &self,
-            initial_qos: &[super::cos_notification::Property],
-            initial_admin: &[super::cos_notification::Property],
-        ) -> Result<
-            (Option<EventChannel>, ChannelId),
-            event_channel_factory::CreateChannelError,
-        > {
-            S::create_channel(self, initial_qos, initial_admin)
-        }
-
-        fn get_all_channels(&self) -> Result<ChannelIdSeq, rt::SystemException> {
-            S::get_all_channels(self)
-        }
-
-        fn get_event_channel(
-            &self,
-            id: ChannelId,
-        ) -> Result<Option<EventChannel>, event_channel_factory::GetEventChannelError> {
-            S::get_event_channel(self, id)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::EventChannelFactory` to an implementation of its servant trait.
-    pub struct EventChannelFactorySkeleton<S>(pub S);
+    pub type EventChannelFactorySkeleton<S> = rt::Skeleton<EventChannelFactory, S>;
 
-    impl<S> EventChannelFactorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: EventChannelFactoryServant> rt::Servant for EventChannelFactorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/EventChannelFactory:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosNotifyChannelAdmin/EventChannelFactory:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: EventChannelFactoryServant + ?Sized> rt::Dispatch<S>
+    for EventChannelFactory {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["create_channel", "get_all_channels", "get_event_channel"],
                 0,
-                &[0],
-                &[0, 1, 2],
+                b"\0\0\0\0\x01\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let initial_qos = <super::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let initial_admin = <super::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        EventChannelFactoryServant::create_channel(
-                            &self.0,
-                            &initial_qos,
-                            &initial_admin,
+                        |(initial_qos, initial_admin)| EventChannelFactoryServant::create_channel(
+                            servant,
+                            rt::slice(initial_qos),
+                            rt::slice(initial_admin),
                         ),
                     )
                 }
                 1 => {
                     rt::answer(
                         call,
-                        EventChannelFactoryServant::get_all_channels(&self.0),
+                        EventChannelFactoryServant::get_all_channels(servant),
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let id: ChannelId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        EventChannelFactoryServant::get_event_channel(&self.0, id),
+                        |(id,)| EventChannelFactoryServant::get_event_channel(
+                            servant,
+                            *id,
+                        ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { EventChannelFactory, EventChannelFactoryServant by EventChannelFactorySkeleton }
+    rt::served! { EventChannelFactory, EventChannelFactoryServant }
 
     /// The errors of operations that raise `CosNotification::UnsupportedAdmin`, `CosNotification::UnsupportedQoS`.
-    #[derive(Clone)]
     pub enum UnsupportedAdminOrUnsupportedQoSError {
         /// The exception `CosNotification::UnsupportedAdmin`.
         UnsupportedAdmin(super::cos_notification::UnsupportedAdmin),
@@ -6149,7 +4917,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ChannelNotFound`.
-    #[derive(Clone)]
     pub enum ChannelNotFoundError {
         /// The exception `CosNotifyChannelAdmin::ChannelNotFound`.
         ChannelNotFound(ChannelNotFound),
@@ -6375,111 +5142,16 @@ pub mod cos_notify_channel_admin {
         >;
     }
 
-    impl<S: ProxyConsumerServant + ?Sized> ProxyConsumerServant for ::std::sync::Arc<S> {
-        fn my_type(&self) -> Result<ProxyType, rt::SystemException> {
-            S::my_type(self)
-        }
-
-        fn my_admin(&self) -> Result<Option<SupplierAdmin>, rt::SystemException> {
-            S::my_admin(self)
-        }
-
-        fn obtain_subscription_types(
-            &self,
-            mode: ObtainInfoMode,
-        ) -> Result<super::cos_notification::EventTypeSeq, rt::SystemException> {
-            S::obtain_subscription_types(self, mode)
-        }
-
-        fn validate_event_qos(
-            &self,
-            required_qos: &[super::cos_notification::Property],
-        ) -> Result<
-            super::cos_notification::NamedPropertyRangeSeq,
-            proxy_consumer::ValidateEventQosError,
-        > {
-            S::validate_event_qos(self, required_qos)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxyConsumer` to an implementation of its servant trait.
-    pub struct ProxyConsumerSkeleton<S>(pub S);
+    pub type ProxyConsumerSkeleton<S> = rt::Skeleton<ProxyConsumer, S>;
 
-    impl<S> ProxyConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: ProxyConsumerServant + ?Sized> rt::Dispatch<S> for ProxyConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+        ];
 
-    impl<S: ProxyConsumerServant> ProxyConsumerSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
-            servant: &S,
-            skeleton: &dyn rt::Servant,
-            operation: usize,
-            mut call: rt::ServerCall<'_>,
-        ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 0, 1, 2, 0, 0, 3, 4, 1, 0, 2];
-            match operation {
-                0 => rt::answer(call, ProxyConsumerServant::my_admin(servant)),
-                1 => rt::answer(call, ProxyConsumerServant::my_type(servant)),
-                6 => {
-                    let input = &mut call.arguments()?;
-                    let mode: ObtainInfoMode = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        ProxyConsumerServant::obtain_subscription_types(servant, mode),
-                    )
-                }
-                10 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <super::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        ProxyConsumerServant::validate_event_qos(servant, &required_qos),
-                    )
-                }
-                5 | 9 | 11 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
-                }
-                2..=4 | 7..=8 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
-                }
-                _ => call.implicit(skeleton),
-            }
-        }
-    }
-
-    impl<S: ProxyConsumerServant> rt::Servant for ProxyConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -6496,20 +5168,60 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[6, 0, 1, 4],
-                &[11, 12, 12, 0, 8, 2, 4, 7, 6, 5, 1, 9, 10, 12, 3],
+                b"\x06\0\0\0\x01\0\x04\0\x0B\0\x0C\0\x0C\0\0\0\x08\0\x02\0\x04\0\x07\0\x06\0\x05\0\x01\0\t\0\n\0\x0C\0\x03\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\x01\x02\0\0\x03\x04\x01\0\x02";
+            match operation {
+                0 => rt::answer(call, ProxyConsumerServant::my_admin(servant)),
+                1 => rt::answer(call, ProxyConsumerServant::my_type(servant)),
+                6 => {
+                    rt::serve(
+                        call,
+                        |(mode,)| ProxyConsumerServant::obtain_subscription_types(
+                            servant,
+                            *mode,
+                        ),
+                    )
+                }
+                10 => {
+                    rt::serve(
+                        call,
+                        |(required_qos,)| ProxyConsumerServant::validate_event_qos(
+                            servant,
+                            rt::slice(required_qos),
+                        ),
+                    )
+                }
+                5 | 9 | 11 => {
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                2..=4 | 7..=8 => {
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                _ => call.implicit(skeleton),
+            }
         }
     }
-    rt::served! { ProxyConsumer, ProxyConsumerServant by ProxyConsumerSkeleton }
+    rt::served! { ProxyConsumer, ProxyConsumerServant }
 
     /// The errors of operations that raise `CosNotification::UnsupportedQoS`.
-    #[derive(Clone)]
     pub enum UnsupportedQoSError {
         /// The exception `CosNotification::UnsupportedQoS`.
         UnsupportedQoS(super::cos_notification::UnsupportedQoS),
@@ -6793,173 +5505,16 @@ pub mod cos_notify_channel_admin {
         >;
     }
 
-    impl<S: ProxySupplierServant + ?Sized> ProxySupplierServant for ::std::sync::Arc<S> {
-        fn my_type(&self) -> Result<ProxyType, rt::SystemException> {
-            S::my_type(self)
-        }
-
-        fn my_admin(&self) -> Result<Option<ConsumerAdmin>, rt::SystemException> {
-            S::my_admin(self)
-        }
-
-        fn priority_filter(
-            &self,
-        ) -> Result<
-            Option<super::cos_notify_filter::MappingFilter>,
-            rt::SystemException,
-        > {
-            S::priority_filter(self)
-        }
-
-        fn set_priority_filter(
-            &self,
-            value: Option<&super::cos_notify_filter::MappingFilter>,
-        ) -> Result<(), rt::SystemException> {
-            S::set_priority_filter(self, value)
-        }
-
-        fn lifetime_filter(
-            &self,
-        ) -> Result<
-            Option<super::cos_notify_filter::MappingFilter>,
-            rt::SystemException,
-        > {
-            S::lifetime_filter(self)
-        }
-
-        fn set_lifetime_filter(
-            &self,
-            value: Option<&super::cos_notify_filter::MappingFilter>,
-        ) -> Result<(), rt::SystemException> {
-            S::set_lifetime_filter(self, value)
-        }
-
-        fn obtain_offered_types(
-            &self,
-            mode: ObtainInfoMode,
-        ) -> Result<super::cos_notification::EventTypeSeq, rt::SystemException> {
-            S::obtain_offered_types(self, mode)
-        }
-
-        fn validate_event_qos(
-            &self,
-            required_qos: &[super::cos_notification::Property],
-        ) -> Result<
-            super::cos_notification::NamedPropertyRangeSeq,
-            proxy_supplier::ValidateEventQosError,
-        > {
-            S::validate_event_qos(self, required_qos)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxySupplier` to an implementation of its servant trait.
-    pub struct ProxySupplierSkeleton<S>(pub S);
+    pub type ProxySupplierSkeleton<S> = rt::Skeleton<ProxySupplier, S>;
 
-    impl<S> ProxySupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: ProxySupplierServant + ?Sized> rt::Dispatch<S> for ProxySupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+        ];
 
-    impl<S: ProxySupplierServant> ProxySupplierSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
-            servant: &S,
-            skeleton: &dyn rt::Servant,
-            operation: usize,
-            mut call: rt::ServerCall<'_>,
-        ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 3, 4, 1, 0, 2];
-            match operation {
-                0 => rt::answer(call, ProxySupplierServant::my_admin(servant)),
-                1 => rt::answer(call, ProxySupplierServant::my_type(servant)),
-                2 => rt::answer(call, ProxySupplierServant::lifetime_filter(servant)),
-                3 => rt::answer(call, ProxySupplierServant::priority_filter(servant)),
-                4 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        ProxySupplierServant::set_lifetime_filter(
-                            servant,
-                            value.as_ref(),
-                        ),
-                    )
-                }
-                5 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<super::cos_notify_filter::MappingFilter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        ProxySupplierServant::set_priority_filter(
-                            servant,
-                            value.as_ref(),
-                        ),
-                    )
-                }
-                10 => {
-                    let input = &mut call.arguments()?;
-                    let mode: ObtainInfoMode = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        ProxySupplierServant::obtain_offered_types(servant, mode),
-                    )
-                }
-                14 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <super::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        ProxySupplierServant::validate_event_qos(servant, &required_qos),
-                    )
-                }
-                9 | 13 | 15 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
-                }
-                6..=8 | 11..=12 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        servant,
-                        skeleton,
-                        INDEXES[operation],
-                        call,
-                    )
-                }
-                _ => call.implicit(skeleton),
-            }
-        }
-    }
-
-    impl<S: ProxySupplierServant> rt::Servant for ProxySupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -6980,17 +5535,78 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[0, 0, 0, 10, 12, 5],
-                &[10, 5, 9, 16, 15, 12, 6, 13, 7, 0, 11, 16, 14, 1, 3, 4, 16, 8, 16, 2],
+                b"\0\0\0\0\0\0\n\0\x0C\0\x05\0\n\0\x05\0\t\0\x10\0\x0F\0\x0C\0\x06\0\r\0\x07\0\0\0\x0B\0\x10\0\x0E\0\x01\0\x03\0\x04\0\x10\0\x08\0\x10\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\0\0\0\0\x01\x02\0\0\x03\x04\x01\0\x02";
+            match operation {
+                0 => rt::answer(call, ProxySupplierServant::my_admin(servant)),
+                1 => rt::answer(call, ProxySupplierServant::my_type(servant)),
+                2 => rt::answer(call, ProxySupplierServant::lifetime_filter(servant)),
+                3 => rt::answer(call, ProxySupplierServant::priority_filter(servant)),
+                4 => {
+                    rt::serve(
+                        call,
+                        |(value,)| ProxySupplierServant::set_lifetime_filter(
+                            servant,
+                            rt::Option::as_ref(value),
+                        ),
+                    )
+                }
+                5 => {
+                    rt::serve(
+                        call,
+                        |(value,)| ProxySupplierServant::set_priority_filter(
+                            servant,
+                            rt::Option::as_ref(value),
+                        ),
+                    )
+                }
+                10 => {
+                    rt::serve(
+                        call,
+                        |(mode,)| ProxySupplierServant::obtain_offered_types(
+                            servant,
+                            *mode,
+                        ),
+                    )
+                }
+                14 => {
+                    rt::serve(
+                        call,
+                        |(required_qos,)| ProxySupplierServant::validate_event_qos(
+                            servant,
+                            rt::slice(required_qos),
+                        ),
+                    )
+                }
+                9 | 13 | 15 => {
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                6..=8 | 11..=12 => {
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                _ => call.implicit(skeleton),
+            }
         }
     }
-    rt::served! { ProxySupplier, ProxySupplierServant by ProxySupplierSkeleton }
+    rt::served! { ProxySupplier, ProxySupplierServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::ProxySupplier`, and the errors of its operations.
     pub mod proxy_supplier {
@@ -7083,45 +5699,20 @@ pub mod cos_notify_channel_admin {
         ) -> Result<(), proxy_push_consumer::ConnectAnyPushSupplierError>;
     }
 
-    impl<S: ProxyPushConsumerServant + ?Sized> ProxyPushConsumerServant
-    for ::std::sync::Arc<S> {
-        fn connect_any_push_supplier(
-            &self,
-            push_supplier: Option<&crate::cos_event_comm::PushSupplier>,
-        ) -> Result<(), proxy_push_consumer::ConnectAnyPushSupplierError> {
-            S::connect_any_push_supplier(self, push_supplier)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxyPushConsumer` to an implementation of its servant trait.
-    pub struct ProxyPushConsumerSkeleton<S>(pub S);
+    pub type ProxyPushConsumerSkeleton<S> = rt::Skeleton<ProxyPushConsumer, S>;
 
-    impl<S> ProxyPushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: ProxyPushConsumerServant + ?Sized> rt::Dispatch<S> for ProxyPushConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosEventComm/PushConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/PushConsumer:1.0",
+        ];
 
-    impl<S: ProxyPushConsumerServant> rt::Servant for ProxyPushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/ProxyPushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyChannelAdmin/ProxyPushConsumer:1.0"
-                | "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosEventComm/PushConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/PushConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -7142,30 +5733,25 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[0, 1, 17, 7, 15, 0],
-                &[14, 4, 13, 15, 5, 16, 3, 7, 1, 12, 16, 11, 16, 16, 9, 8, 6, 2, 10, 0],
+                b"\0\0\x01\0\x11\0\x07\0\x0F\0\0\0\x0E\0\x04\0\r\0\x0F\0\x05\0\x10\0\x03\0\x07\0\x01\0\x0C\0\x10\0\x0B\0\x10\0\x10\0\t\0\x08\0\x06\0\x02\0\n\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 0, 3, 4, 1, 10, 2];
+            const INDEXES: &[u8] = b"\0\x01\0\0\0\x01\x02\0\x06\0\0\x03\x04\x01\n\x02";
             match operation {
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let push_supplier: Option<crate::cos_event_comm::PushSupplier> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ProxyPushConsumerServant::connect_any_push_supplier(
-                            &self.0,
-                            push_supplier.as_ref(),
+                        |(push_supplier,)| ProxyPushConsumerServant::connect_any_push_supplier(
+                            servant,
+                            rt::Option::as_ref(push_supplier),
                         ),
                     )
                 }
@@ -7173,59 +5759,54 @@ pub mod cos_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let data: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_event_comm::PushConsumerServant::push(&self.0, &data),
+                        |(data,)| crate::cos_event_comm::PushConsumerServant::push(
+                            servant,
+                            data,
+                        ),
                     )
                 }
                 7 | 13 | 15 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 9 => {
-                    super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 2 | 5..=6 | 11..=12 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=1 | 8 | 14 => {
-                    ProxyConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxyConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { ProxyPushConsumer, ProxyPushConsumerServant by ProxyPushConsumerSkeleton }
+    rt::served! { ProxyPushConsumer, ProxyPushConsumerServant }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`.
-    #[derive(Clone)]
     pub enum AlreadyConnectedError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(crate::cos_event_channel_admin::AlreadyConnected),
@@ -7341,50 +5922,23 @@ pub mod cos_notify_channel_admin {
         >;
     }
 
-    impl<
-        S: StructuredProxyPushConsumerServant + ?Sized,
-    > StructuredProxyPushConsumerServant for ::std::sync::Arc<S> {
-        fn connect_structured_push_supplier(
-            &self,
-            push_supplier: Option<&super::cos_notify_comm::StructuredPushSupplier>,
-        ) -> Result<
-            (),
-            structured_proxy_push_consumer::ConnectStructuredPushSupplierError,
-        > {
-            S::connect_structured_push_supplier(self, push_supplier)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::StructuredProxyPushConsumer` to an implementation of its servant trait.
-    pub struct StructuredProxyPushConsumerSkeleton<S>(pub S);
+    pub type StructuredProxyPushConsumerSkeleton<S> = rt::Skeleton<
+        StructuredProxyPushConsumer,
+        S,
+    >;
 
-    impl<S> StructuredProxyPushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: StructuredProxyPushConsumerServant + ?Sized> rt::Dispatch<S>
+    for StructuredProxyPushConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosNotifyComm/StructuredPushConsumer:1.0",
+        ];
 
-    impl<S: StructuredProxyPushConsumerServant> rt::Servant
-    for StructuredProxyPushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPushConsumer:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosNotifyComm/StructuredPushConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -7405,81 +5959,68 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[1, 0, 0, 1, 2, 0],
-                &[15, 0, 7, 16, 5, 16, 2, 13, 10, 12, 11, 8, 4, 1, 9, 6, 14, 16, 3, 16],
+                b"\x01\0\0\0\0\0\x01\0\x02\0\0\0\x0F\0\0\0\x07\0\x10\0\x05\0\x10\0\x02\0\r\0\n\0\x0C\0\x0B\0\x08\0\x04\0\x01\0\t\0\x06\0\x0E\0\x10\0\x03\0\x10\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 2, 3, 4, 1, 10, 2];
+            const INDEXES: &[u8] = b"\0\x01\0\0\0\x01\x02\0\x06\0\x02\x03\x04\x01\n\x02";
             match operation {
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let push_supplier: Option<
-                        super::cos_notify_comm::StructuredPushSupplier,
-                    > = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        StructuredProxyPushConsumerServant::connect_structured_push_supplier(
-                            &self.0,
-                            push_supplier.as_ref(),
+                        |(push_supplier,)| StructuredProxyPushConsumerServant::connect_structured_push_supplier(
+                            servant,
+                            rt::Option::as_ref(push_supplier),
                         ),
                     )
                 }
                 7 | 13 | 15 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 9 => {
-                    super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 4 | 10 => {
-                    super::cos_notify_comm::StructuredPushConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::StructuredPushConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 2 | 5..=6 | 11..=12 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=1 | 8 | 14 => {
-                    ProxyConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxyConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! {
-        StructuredProxyPushConsumer,
-        StructuredProxyPushConsumerServant by StructuredProxyPushConsumerSkeleton
-    }
+    rt::served! { StructuredProxyPushConsumer, StructuredProxyPushConsumerServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::StructuredProxyPushConsumer`, and the errors of its operations.
     pub mod structured_proxy_push_consumer {
@@ -7582,46 +6123,23 @@ pub mod cos_notify_channel_admin {
         ) -> Result<(), sequence_proxy_push_consumer::ConnectSequencePushSupplierError>;
     }
 
-    impl<S: SequenceProxyPushConsumerServant + ?Sized> SequenceProxyPushConsumerServant
-    for ::std::sync::Arc<S> {
-        fn connect_sequence_push_supplier(
-            &self,
-            push_supplier: Option<&super::cos_notify_comm::SequencePushSupplier>,
-        ) -> Result<(), sequence_proxy_push_consumer::ConnectSequencePushSupplierError> {
-            S::connect_sequence_push_supplier(self, push_supplier)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::SequenceProxyPushConsumer` to an implementation of its servant trait.
-    pub struct SequenceProxyPushConsumerSkeleton<S>(pub S);
+    pub type SequenceProxyPushConsumerSkeleton<S> = rt::Skeleton<
+        SequenceProxyPushConsumer,
+        S,
+    >;
 
-    impl<S> SequenceProxyPushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: SequenceProxyPushConsumerServant + ?Sized> rt::Dispatch<S>
+    for SequenceProxyPushConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosNotifyComm/SequencePushConsumer:1.0",
+        ];
 
-    impl<S: SequenceProxyPushConsumerServant> rt::Servant
-    for SequenceProxyPushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPushConsumer:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosNotifyComm/SequencePushConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -7642,80 +6160,68 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[0, 0, 0, 3, 2, 0],
-                &[16, 0, 7, 16, 5, 4, 2, 13, 15, 12, 11, 8, 16, 1, 9, 6, 10, 14, 16, 3],
+                b"\0\0\0\0\0\0\x03\0\x02\0\0\0\x10\0\0\0\x07\0\x10\0\x05\0\x04\0\x02\0\r\0\x0F\0\x0C\0\x0B\0\x08\0\x10\0\x01\0\t\0\x06\0\n\0\x0E\0\x10\0\x03\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 2, 3, 4, 1, 10, 2];
+            const INDEXES: &[u8] = b"\0\x01\0\0\0\x01\x02\0\x06\0\x02\x03\x04\x01\n\x02";
             match operation {
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let push_supplier: Option<
-                        super::cos_notify_comm::SequencePushSupplier,
-                    > = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        SequenceProxyPushConsumerServant::connect_sequence_push_supplier(
-                            &self.0,
-                            push_supplier.as_ref(),
+                        |(push_supplier,)| SequenceProxyPushConsumerServant::connect_sequence_push_supplier(
+                            servant,
+                            rt::Option::as_ref(push_supplier),
                         ),
                     )
                 }
                 7 | 13 | 15 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 9 => {
-                    super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 4 | 10 => {
-                    super::cos_notify_comm::SequencePushConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::SequencePushConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 2 | 5..=6 | 11..=12 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=1 | 8 | 14 => {
-                    ProxyConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxyConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! {
-        SequenceProxyPushConsumer, SequenceProxyPushConsumerServant by SequenceProxyPushConsumerSkeleton
-    }
+    rt::served! { SequenceProxyPushConsumer, SequenceProxyPushConsumerServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::SequenceProxyPushConsumer`, and the errors of its operations.
     pub mod sequence_proxy_push_consumer {
@@ -7829,45 +6335,20 @@ pub mod cos_notify_channel_admin {
         ) -> Result<(), proxy_pull_supplier::ConnectAnyPullConsumerError>;
     }
 
-    impl<S: ProxyPullSupplierServant + ?Sized> ProxyPullSupplierServant
-    for ::std::sync::Arc<S> {
-        fn connect_any_pull_consumer(
-            &self,
-            pull_consumer: Option<&crate::cos_event_comm::PullConsumer>,
-        ) -> Result<(), proxy_pull_supplier::ConnectAnyPullConsumerError> {
-            S::connect_any_pull_consumer(self, pull_consumer)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxyPullSupplier` to an implementation of its servant trait.
-    pub struct ProxyPullSupplierSkeleton<S>(pub S);
+    pub type ProxyPullSupplierSkeleton<S> = rt::Skeleton<ProxyPullSupplier, S>;
 
-    impl<S> ProxyPullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: ProxyPullSupplierServant + ?Sized> rt::Dispatch<S> for ProxyPullSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosEventComm/PullSupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/PullSupplier:1.0",
+        ];
 
-    impl<S: ProxyPullSupplierServant> rt::Servant for ProxyPullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/ProxyPullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyChannelAdmin/ProxyPullSupplier:1.0"
-                | "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosEventComm/PullSupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/PullSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -7893,35 +6374,25 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[0, 4, 0, 1, 29, 3, 1],
-                &[
-                    6, 12, 10, 11, 7, 21, 21, 16, 20, 18, 21, 15, 17, 9, 8, 5, 21, 1, 3,
-                    14, 4, 13, 19, 21, 0, 2,
-                ],
+                b"\0\0\x04\0\0\0\x01\0\x1D\0\x03\0\x01\0\x06\0\x0C\0\n\0\x0B\0\x07\0\x15\0\x15\0\x10\0\x14\0\x12\0\x15\0\x0F\0\x11\0\t\0\x08\0\x05\0\x15\0\x01\0\x03\0\x0E\0\x04\0\r\0\x13\0\x15\0\0\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 0, 3, 4, 1, 0, 0, 14, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\0\0\0\x01\x02\0\n\0\x03\x04\x01\0\0\x0E\x02";
             match operation {
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let pull_consumer: Option<crate::cos_event_comm::PullConsumer> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ProxyPullSupplierServant::connect_any_pull_consumer(
-                            &self.0,
-                            pull_consumer.as_ref(),
+                        |(pull_consumer,)| ProxyPullSupplierServant::connect_any_pull_consumer(
+                            servant,
+                            rt::Option::as_ref(pull_consumer),
                         ),
                     )
                 }
@@ -7929,59 +6400,55 @@ pub mod cos_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 13 => {
                     rt::answer(
                         call,
-                        crate::cos_event_comm::PullSupplierServant::pull(&self.0),
+                        crate::cos_event_comm::PullSupplierServant::pull(servant),
                     )
                 }
                 18 => {
                     rt::answer(
                         call,
-                        crate::cos_event_comm::PullSupplierServant::try_pull(&self.0),
+                        crate::cos_event_comm::PullSupplierServant::try_pull(servant),
                     )
                 }
                 11 | 16 | 20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 17 => {
-                    super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 6 | 9..=10 | 14..=15 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=5 | 12 | 19 => {
-                    ProxySupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxySupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { ProxyPullSupplier, ProxyPullSupplierServant by ProxyPullSupplierSkeleton }
+    rt::served! { ProxyPullSupplier, ProxyPullSupplierServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::ProxyPullSupplier`, and the errors of its operations.
     pub mod proxy_pull_supplier {
@@ -8112,50 +6579,23 @@ pub mod cos_notify_channel_admin {
         >;
     }
 
-    impl<
-        S: StructuredProxyPullSupplierServant + ?Sized,
-    > StructuredProxyPullSupplierServant for ::std::sync::Arc<S> {
-        fn connect_structured_pull_consumer(
-            &self,
-            pull_consumer: Option<&super::cos_notify_comm::StructuredPullConsumer>,
-        ) -> Result<
-            (),
-            structured_proxy_pull_supplier::ConnectStructuredPullConsumerError,
-        > {
-            S::connect_structured_pull_consumer(self, pull_consumer)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::StructuredProxyPullSupplier` to an implementation of its servant trait.
-    pub struct StructuredProxyPullSupplierSkeleton<S>(pub S);
+    pub type StructuredProxyPullSupplierSkeleton<S> = rt::Skeleton<
+        StructuredProxyPullSupplier,
+        S,
+    >;
 
-    impl<S> StructuredProxyPullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: StructuredProxyPullSupplierServant + ?Sized> rt::Dispatch<S>
+    for StructuredProxyPullSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosNotifyComm/StructuredPullSupplier:1.0",
+        ];
 
-    impl<S: StructuredProxyPullSupplierServant> rt::Servant
-    for StructuredProxyPullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPullSupplier:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosNotifyComm/StructuredPullSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -8181,86 +6621,68 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[0, 13, 5, 5, 0, 6, 0],
-                &[
-                    10, 7, 17, 12, 5, 21, 19, 14, 20, 1, 11, 0, 15, 4, 21, 8, 18, 13, 2,
-                    6, 21, 9, 21, 16, 3, 21,
-                ],
+                b"\0\0\r\0\x05\0\x05\0\0\0\x06\0\0\0\n\0\x07\0\x11\0\x0C\0\x05\0\x15\0\x13\0\x0E\0\x14\0\x01\0\x0B\0\0\0\x0F\0\x04\0\x15\0\x08\0\x12\0\r\0\x02\0\x06\0\x15\0\t\0\x15\0\x10\0\x03\0\x15\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 1, 3, 4, 1, 0, 3, 14, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\0\0\0\x01\x02\0\n\x01\x03\x04\x01\0\x03\x0E\x02";
             match operation {
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let pull_consumer: Option<
-                        super::cos_notify_comm::StructuredPullConsumer,
-                    > = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        StructuredProxyPullSupplierServant::connect_structured_pull_consumer(
-                            &self.0,
-                            pull_consumer.as_ref(),
+                        |(pull_consumer,)| StructuredProxyPullSupplierServant::connect_structured_pull_consumer(
+                            servant,
+                            rt::Option::as_ref(pull_consumer),
                         ),
                     )
                 }
                 11 | 16 | 20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 17 => {
-                    super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 8 | 13 | 18 => {
-                    super::cos_notify_comm::StructuredPullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::StructuredPullSupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 6 | 9..=10 | 14..=15 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=5 | 12 | 19 => {
-                    ProxySupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxySupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! {
-        StructuredProxyPullSupplier,
-        StructuredProxyPullSupplierServant by StructuredProxyPullSupplierSkeleton
-    }
+    rt::served! { StructuredProxyPullSupplier, StructuredProxyPullSupplierServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::StructuredProxyPullSupplier`, and the errors of its operations.
     pub mod structured_proxy_pull_supplier {
@@ -8388,46 +6810,23 @@ pub mod cos_notify_channel_admin {
         ) -> Result<(), sequence_proxy_pull_supplier::ConnectSequencePullConsumerError>;
     }
 
-    impl<S: SequenceProxyPullSupplierServant + ?Sized> SequenceProxyPullSupplierServant
-    for ::std::sync::Arc<S> {
-        fn connect_sequence_pull_consumer(
-            &self,
-            pull_consumer: Option<&super::cos_notify_comm::SequencePullConsumer>,
-        ) -> Result<(), sequence_proxy_pull_supplier::ConnectSequencePullConsumerError> {
-            S::connect_sequence_pull_consumer(self, pull_consumer)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::SequenceProxyPullSupplier` to an implementation of its servant trait.
-    pub struct SequenceProxyPullSupplierSkeleton<S>(pub S);
+    pub type SequenceProxyPullSupplierSkeleton<S> = rt::Skeleton<
+        SequenceProxyPullSupplier,
+        S,
+    >;
 
-    impl<S> SequenceProxyPullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: SequenceProxyPullSupplierServant + ?Sized> rt::Dispatch<S>
+    for SequenceProxyPullSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosNotifyComm/SequencePullSupplier:1.0",
+        ];
 
-    impl<S: SequenceProxyPullSupplierServant> rt::Servant
-    for SequenceProxyPullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPullSupplier:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosNotifyComm/SequencePullSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -8453,85 +6852,68 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[1, 0, 3, 0, 10, 45, 4],
-                &[
-                    12, 3, 0, 11, 10, 20, 17, 15, 6, 16, 5, 4, 18, 14, 8, 21, 19, 1, 13,
-                    7, 2, 21, 21, 9, 21, 21,
-                ],
+                b"\x01\0\0\0\x03\0\0\0\n\0-\0\x04\0\x0C\0\x03\0\0\0\x0B\0\n\0\x14\0\x11\0\x0F\0\x06\0\x10\0\x05\0\x04\0\x12\0\x0E\0\x08\0\x15\0\x13\0\x01\0\r\0\x07\0\x02\0\x15\0\x15\0\t\0\x15\0\x15\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 1, 3, 4, 1, 0, 3, 14, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\0\0\0\x01\x02\0\n\x01\x03\x04\x01\0\x03\x0E\x02";
             match operation {
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let pull_consumer: Option<
-                        super::cos_notify_comm::SequencePullConsumer,
-                    > = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        SequenceProxyPullSupplierServant::connect_sequence_pull_consumer(
-                            &self.0,
-                            pull_consumer.as_ref(),
+                        |(pull_consumer,)| SequenceProxyPullSupplierServant::connect_sequence_pull_consumer(
+                            servant,
+                            rt::Option::as_ref(pull_consumer),
                         ),
                     )
                 }
                 11 | 16 | 20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 17 => {
-                    super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 8 | 13 | 18 => {
-                    super::cos_notify_comm::SequencePullSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::SequencePullSupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 6 | 9..=10 | 14..=15 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=5 | 12 | 19 => {
-                    ProxySupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxySupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! {
-        SequenceProxyPullSupplier, SequenceProxyPullSupplierServant by SequenceProxyPullSupplierSkeleton
-    }
+    rt::served! { SequenceProxyPullSupplier, SequenceProxyPullSupplierServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::SequenceProxyPullSupplier`, and the errors of its operations.
     pub mod sequence_proxy_pull_supplier {
@@ -8644,57 +7026,20 @@ pub mod cos_notify_channel_admin {
         ) -> Result<(), proxy_pull_consumer::ResumeConnectionError>;
     }
 
-    impl<S: ProxyPullConsumerServant + ?Sized> ProxyPullConsumerServant
-    for ::std::sync::Arc<S> {
-        fn connect_any_pull_supplier(
-            &self,
-            pull_supplier: Option<&crate::cos_event_comm::PullSupplier>,
-        ) -> Result<(), proxy_pull_consumer::ConnectAnyPullSupplierError> {
-            S::connect_any_pull_supplier(self, pull_supplier)
-        }
-
-        fn suspend_connection(
-            &self,
-        ) -> Result<(), proxy_pull_consumer::SuspendConnectionError> {
-            S::suspend_connection(self)
-        }
-
-        fn resume_connection(
-            &self,
-        ) -> Result<(), proxy_pull_consumer::ResumeConnectionError> {
-            S::resume_connection(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxyPullConsumer` to an implementation of its servant trait.
-    pub struct ProxyPullConsumerSkeleton<S>(pub S);
+    pub type ProxyPullConsumerSkeleton<S> = rt::Skeleton<ProxyPullConsumer, S>;
 
-    impl<S> ProxyPullConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: ProxyPullConsumerServant + ?Sized> rt::Dispatch<S> for ProxyPullConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosEventComm/PullConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/PullConsumer:1.0",
+        ];
 
-    impl<S: ProxyPullConsumerServant> rt::Servant for ProxyPullConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/ProxyPullConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyChannelAdmin/ProxyPullConsumer:1.0"
-                | "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosEventComm/PullConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/PullConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -8716,35 +7061,25 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[1, 0, 9, 7, 26, 2],
-                &[
-                    15, 5, 7, 16, 0, 6, 8, 13, 11, 2, 3, 10, 17, 9, 1, 4, 12, 14, 17, 17,
-                    17,
-                ],
+                b"\x01\0\0\0\t\0\x07\0\x1A\0\x02\0\x0F\0\x05\0\x07\0\x10\0\0\0\x06\0\x08\0\r\0\x0B\0\x02\0\x03\0\n\0\x11\0\t\0\x01\0\x04\0\x0C\0\x0E\0\x11\0\x11\0\x11\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 3, 4, 0, 1, 0, 10, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\0\0\0\x01\x02\0\x06\0\x03\x04\0\x01\0\n\x02";
             match operation {
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let pull_supplier: Option<crate::cos_event_comm::PullSupplier> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ProxyPullConsumerServant::connect_any_pull_supplier(
-                            &self.0,
-                            pull_supplier.as_ref(),
+                        |(pull_supplier,)| ProxyPullConsumerServant::connect_any_pull_supplier(
+                            servant,
+                            rt::Option::as_ref(pull_supplier),
                         ),
                     )
                 }
@@ -8752,62 +7087,57 @@ pub mod cos_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 12 => {
                     rt::answer(
                         call,
-                        ProxyPullConsumerServant::resume_connection(&self.0),
+                        ProxyPullConsumerServant::resume_connection(servant),
                     )
                 }
                 14 => {
                     rt::answer(
                         call,
-                        ProxyPullConsumerServant::suspend_connection(&self.0),
+                        ProxyPullConsumerServant::suspend_connection(servant),
                     )
                 }
                 7 | 13 | 16 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 9 => {
-                    super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 2 | 5..=6 | 10..=11 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=1 | 8 | 15 => {
-                    ProxyConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxyConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { ProxyPullConsumer, ProxyPullConsumerServant by ProxyPullConsumerSkeleton }
+    rt::served! { ProxyPullConsumer, ProxyPullConsumerServant }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`, `CosEventChannelAdmin::TypeError`.
-    #[derive(Clone)]
     pub enum AlreadyConnectedOrTypeErrorError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(crate::cos_event_channel_admin::AlreadyConnected),
@@ -8822,7 +7152,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ConnectionAlreadyInactive`, `CosNotifyChannelAdmin::NotConnected`.
-    #[derive(Clone)]
     pub enum ConnectionAlreadyInactiveOrNotConnectedError {
         /// The exception `CosNotifyChannelAdmin::ConnectionAlreadyInactive`.
         ConnectionAlreadyInactive(ConnectionAlreadyInactive),
@@ -8837,7 +7166,6 @@ pub mod cos_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ConnectionAlreadyActive`, `CosNotifyChannelAdmin::NotConnected`.
-    #[derive(Clone)]
     pub enum ConnectionAlreadyActiveOrNotConnectedError {
         /// The exception `CosNotifyChannelAdmin::ConnectionAlreadyActive`.
         ConnectionAlreadyActive(ConnectionAlreadyActive),
@@ -8978,62 +7306,23 @@ pub mod cos_notify_channel_admin {
         ) -> Result<(), structured_proxy_pull_consumer::ResumeConnectionError>;
     }
 
-    impl<
-        S: StructuredProxyPullConsumerServant + ?Sized,
-    > StructuredProxyPullConsumerServant for ::std::sync::Arc<S> {
-        fn connect_structured_pull_supplier(
-            &self,
-            pull_supplier: Option<&super::cos_notify_comm::StructuredPullSupplier>,
-        ) -> Result<
-            (),
-            structured_proxy_pull_consumer::ConnectStructuredPullSupplierError,
-        > {
-            S::connect_structured_pull_supplier(self, pull_supplier)
-        }
-
-        fn suspend_connection(
-            &self,
-        ) -> Result<(), structured_proxy_pull_consumer::SuspendConnectionError> {
-            S::suspend_connection(self)
-        }
-
-        fn resume_connection(
-            &self,
-        ) -> Result<(), structured_proxy_pull_consumer::ResumeConnectionError> {
-            S::resume_connection(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::StructuredProxyPullConsumer` to an implementation of its servant trait.
-    pub struct StructuredProxyPullConsumerSkeleton<S>(pub S);
+    pub type StructuredProxyPullConsumerSkeleton<S> = rt::Skeleton<
+        StructuredProxyPullConsumer,
+        S,
+    >;
 
-    impl<S> StructuredProxyPullConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: StructuredProxyPullConsumerServant + ?Sized> rt::Dispatch<S>
+    for StructuredProxyPullConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosNotifyComm/StructuredPullConsumer:1.0",
+        ];
 
-    impl<S: StructuredProxyPullConsumerServant> rt::Servant
-    for StructuredProxyPullConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPullConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPullConsumer:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosNotifyComm/StructuredPullConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -9055,98 +7344,80 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[0, 0, 9, 7, 11, 0],
-                &[
-                    15, 17, 7, 16, 5, 17, 8, 13, 3, 2, 11, 10, 6, 0, 1, 9, 12, 14, 17,
-                    17, 4,
-                ],
+                b"\0\0\0\0\t\0\x07\0\x0B\0\0\0\x0F\0\x11\0\x07\0\x10\0\x05\0\x11\0\x08\0\r\0\x03\0\x02\0\x0B\0\n\0\x06\0\0\0\x01\0\t\0\x0C\0\x0E\0\x11\0\x11\0\x04\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 3, 4, 0, 1, 0, 10, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\0\0\0\x01\x02\0\x06\0\x03\x04\0\x01\0\n\x02";
             match operation {
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let pull_supplier: Option<
-                        super::cos_notify_comm::StructuredPullSupplier,
-                    > = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        StructuredProxyPullConsumerServant::connect_structured_pull_supplier(
-                            &self.0,
-                            pull_supplier.as_ref(),
+                        |(pull_supplier,)| StructuredProxyPullConsumerServant::connect_structured_pull_supplier(
+                            servant,
+                            rt::Option::as_ref(pull_supplier),
                         ),
                     )
                 }
                 12 => {
                     rt::answer(
                         call,
-                        StructuredProxyPullConsumerServant::resume_connection(&self.0),
+                        StructuredProxyPullConsumerServant::resume_connection(servant),
                     )
                 }
                 14 => {
                     rt::answer(
                         call,
-                        StructuredProxyPullConsumerServant::suspend_connection(&self.0),
+                        StructuredProxyPullConsumerServant::suspend_connection(servant),
                     )
                 }
                 7 | 13 | 16 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 9 => {
-                    super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 4 => {
-                    super::cos_notify_comm::StructuredPullConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::StructuredPullConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 2 | 5..=6 | 10..=11 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=1 | 8 | 15 => {
-                    ProxyConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxyConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! {
-        StructuredProxyPullConsumer,
-        StructuredProxyPullConsumerServant by StructuredProxyPullConsumerSkeleton
-    }
+    rt::served! { StructuredProxyPullConsumer, StructuredProxyPullConsumerServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::StructuredProxyPullConsumer`, and the errors of its operations.
     pub mod structured_proxy_pull_consumer {
@@ -9269,58 +7540,23 @@ pub mod cos_notify_channel_admin {
         ) -> Result<(), sequence_proxy_pull_consumer::ResumeConnectionError>;
     }
 
-    impl<S: SequenceProxyPullConsumerServant + ?Sized> SequenceProxyPullConsumerServant
-    for ::std::sync::Arc<S> {
-        fn connect_sequence_pull_supplier(
-            &self,
-            pull_supplier: Option<&super::cos_notify_comm::SequencePullSupplier>,
-        ) -> Result<(), sequence_proxy_pull_consumer::ConnectSequencePullSupplierError> {
-            S::connect_sequence_pull_supplier(self, pull_supplier)
-        }
-
-        fn suspend_connection(
-            &self,
-        ) -> Result<(), sequence_proxy_pull_consumer::SuspendConnectionError> {
-            S::suspend_connection(self)
-        }
-
-        fn resume_connection(
-            &self,
-        ) -> Result<(), sequence_proxy_pull_consumer::ResumeConnectionError> {
-            S::resume_connection(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::SequenceProxyPullConsumer` to an implementation of its servant trait.
-    pub struct SequenceProxyPullConsumerSkeleton<S>(pub S);
+    pub type SequenceProxyPullConsumerSkeleton<S> = rt::Skeleton<
+        SequenceProxyPullConsumer,
+        S,
+    >;
 
-    impl<S> SequenceProxyPullConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: SequenceProxyPullConsumerServant + ?Sized> rt::Dispatch<S>
+    for SequenceProxyPullConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosNotifyComm/SequencePullConsumer:1.0",
+        ];
 
-    impl<S: SequenceProxyPullConsumerServant> rt::Servant
-    for SequenceProxyPullConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPullConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPullConsumer:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosNotifyComm/SequencePullConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -9342,97 +7578,80 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[0, 0, 9, 3, 3, 0],
-                &[
-                    17, 6, 7, 4, 5, 17, 8, 13, 16, 2, 11, 10, 17, 3, 1, 9, 12, 14, 15, 0,
-                    17,
-                ],
+                b"\0\0\0\0\t\0\x03\0\x03\0\0\0\x11\0\x06\0\x07\0\x04\0\x05\0\x11\0\x08\0\r\0\x10\0\x02\0\x0B\0\n\0\x11\0\x03\0\x01\0\t\0\x0C\0\x0E\0\x0F\0\0\0\x11\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 0, 0, 0, 1, 2, 0, 6, 0, 3, 4, 0, 1, 0, 10, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\0\0\0\x01\x02\0\x06\0\x03\x04\0\x01\0\n\x02";
             match operation {
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let pull_supplier: Option<
-                        super::cos_notify_comm::SequencePullSupplier,
-                    > = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        SequenceProxyPullConsumerServant::connect_sequence_pull_supplier(
-                            &self.0,
-                            pull_supplier.as_ref(),
+                        |(pull_supplier,)| SequenceProxyPullConsumerServant::connect_sequence_pull_supplier(
+                            servant,
+                            rt::Option::as_ref(pull_supplier),
                         ),
                     )
                 }
                 12 => {
                     rt::answer(
                         call,
-                        SequenceProxyPullConsumerServant::resume_connection(&self.0),
+                        SequenceProxyPullConsumerServant::resume_connection(servant),
                     )
                 }
                 14 => {
                     rt::answer(
                         call,
-                        SequenceProxyPullConsumerServant::suspend_connection(&self.0),
+                        SequenceProxyPullConsumerServant::suspend_connection(servant),
                     )
                 }
                 7 | 13 | 16 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 9 => {
-                    super::cos_notify_comm::NotifyPublishSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifyPublish,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 4 => {
-                    super::cos_notify_comm::SequencePullConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::SequencePullConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 2 | 5..=6 | 10..=11 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=1 | 8 | 15 => {
-                    ProxyConsumerSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxyConsumer,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! {
-        SequenceProxyPullConsumer, SequenceProxyPullConsumerServant by SequenceProxyPullConsumerSkeleton
-    }
+    rt::served! { SequenceProxyPullConsumer, SequenceProxyPullConsumerServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::SequenceProxyPullConsumer`, and the errors of its operations.
     pub mod sequence_proxy_pull_consumer {
@@ -9554,57 +7773,20 @@ pub mod cos_notify_channel_admin {
         ) -> Result<(), proxy_push_supplier::ResumeConnectionError>;
     }
 
-    impl<S: ProxyPushSupplierServant + ?Sized> ProxyPushSupplierServant
-    for ::std::sync::Arc<S> {
-        fn connect_any_push_consumer(
-            &self,
-            push_consumer: Option<&crate::cos_event_comm::PushConsumer>,
-        ) -> Result<(), proxy_push_supplier::ConnectAnyPushConsumerError> {
-            S::connect_any_push_consumer(self, push_consumer)
-        }
-
-        fn suspend_connection(
-            &self,
-        ) -> Result<(), proxy_push_supplier::SuspendConnectionError> {
-            S::suspend_connection(self)
-        }
-
-        fn resume_connection(
-            &self,
-        ) -> Result<(), proxy_push_supplier::ResumeConnectionError> {
-            S::resume_connection(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::ProxyPushSupplier` to an implementation of its servant trait.
-    pub struct ProxyPushSupplierSkeleton<S>(pub S);
+    pub type ProxyPushSupplierSkeleton<S> = rt::Skeleton<ProxyPushSupplier, S>;
 
-    impl<S> ProxyPushSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: ProxyPushSupplierServant + ?Sized> rt::Dispatch<S> for ProxyPushSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosEventComm/PushSupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/PushSupplier:1.0",
+        ];
 
-    impl<S: ProxyPushSupplierServant> rt::Servant for ProxyPushSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/ProxyPushSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosNotifyChannelAdmin/ProxyPushSupplier:1.0"
-                | "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosEventComm/PushSupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/PushSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -9630,35 +7812,25 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[1, 0, 0, 7, 0, 13, 1],
-                &[
-                    12, 21, 6, 11, 5, 10, 19, 0, 20, 16, 7, 14, 17, 13, 21, 21, 15, 1, 3,
-                    21, 4, 8, 18, 9, 21, 2,
-                ],
+                b"\x01\0\0\0\0\0\x07\0\0\0\r\0\x01\0\x0C\0\x15\0\x06\0\x0B\0\x05\0\n\0\x13\0\0\0\x14\0\x10\0\x07\0\x0E\0\x11\0\r\0\x15\0\x15\0\x0F\0\x01\0\x03\0\x15\0\x04\0\x08\0\x12\0\t\0\x15\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 3, 4, 0, 1, 0, 0, 14, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\0\0\0\x01\x02\0\n\x03\x04\0\x01\0\0\x0E\x02";
             match operation {
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let push_consumer: Option<crate::cos_event_comm::PushConsumer> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ProxyPushSupplierServant::connect_any_push_consumer(
-                            &self.0,
-                            push_consumer.as_ref(),
+                        |(push_consumer,)| ProxyPushSupplierServant::connect_any_push_consumer(
+                            servant,
+                            rt::Option::as_ref(push_consumer),
                         ),
                     )
                 }
@@ -9666,59 +7838,55 @@ pub mod cos_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 15 => {
                     rt::answer(
                         call,
-                        ProxyPushSupplierServant::resume_connection(&self.0),
+                        ProxyPushSupplierServant::resume_connection(servant),
                     )
                 }
                 18 => {
                     rt::answer(
                         call,
-                        ProxyPushSupplierServant::suspend_connection(&self.0),
+                        ProxyPushSupplierServant::suspend_connection(servant),
                     )
                 }
                 11 | 16 | 20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 17 => {
-                    super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 6 | 9..=10 | 13..=14 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=5 | 12 | 19 => {
-                    ProxySupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxySupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { ProxyPushSupplier, ProxyPushSupplierServant by ProxyPushSupplierSkeleton }
+    rt::served! { ProxyPushSupplier, ProxyPushSupplierServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::ProxyPushSupplier`, and the errors of its operations.
     pub mod proxy_push_supplier {
@@ -9851,62 +8019,23 @@ pub mod cos_notify_channel_admin {
         ) -> Result<(), structured_proxy_push_supplier::ResumeConnectionError>;
     }
 
-    impl<
-        S: StructuredProxyPushSupplierServant + ?Sized,
-    > StructuredProxyPushSupplierServant for ::std::sync::Arc<S> {
-        fn connect_structured_push_consumer(
-            &self,
-            push_consumer: Option<&super::cos_notify_comm::StructuredPushConsumer>,
-        ) -> Result<
-            (),
-            structured_proxy_push_supplier::ConnectStructuredPushConsumerError,
-        > {
-            S::connect_structured_push_consumer(self, push_consumer)
-        }
-
-        fn suspend_connection(
-            &self,
-        ) -> Result<(), structured_proxy_push_supplier::SuspendConnectionError> {
-            S::suspend_connection(self)
-        }
-
-        fn resume_connection(
-            &self,
-        ) -> Result<(), structured_proxy_push_supplier::ResumeConnectionError> {
-            S::resume_connection(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::StructuredProxyPushSupplier` to an implementation of its servant trait.
-    pub struct StructuredProxyPushSupplierSkeleton<S>(pub S);
+    pub type StructuredProxyPushSupplierSkeleton<S> = rt::Skeleton<
+        StructuredProxyPushSupplier,
+        S,
+    >;
 
-    impl<S> StructuredProxyPushSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: StructuredProxyPushSupplierServant + ?Sized> rt::Dispatch<S>
+    for StructuredProxyPushSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosNotifyComm/StructuredPushSupplier:1.0",
+        ];
 
-    impl<S: StructuredProxyPushSupplierServant> rt::Servant
-    for StructuredProxyPushSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPushSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPushSupplier:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosNotifyComm/StructuredPushSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -9932,98 +8061,80 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[4, 8, 21, 20, 10, 14, 1],
-                &[
-                    3, 21, 12, 0, 11, 20, 16, 21, 9, 4, 5, 14, 18, 10, 8, 21, 19, 21, 15,
-                    7, 1, 2, 17, 21, 6, 13,
-                ],
+                b"\x04\0\x08\0\x15\0\x14\0\n\0\x0E\0\x01\0\x03\0\x15\0\x0C\0\0\0\x0B\0\x14\0\x10\0\x15\0\t\0\x04\0\x05\0\x0E\0\x12\0\n\0\x08\0\x15\0\x13\0\x15\0\x0F\0\x07\0\x01\0\x02\0\x11\0\x15\0\x06\0\r\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 3, 4, 0, 1, 0, 0, 14, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\0\0\0\x01\x02\0\n\x03\x04\0\x01\0\0\x0E\x02";
             match operation {
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let push_consumer: Option<
-                        super::cos_notify_comm::StructuredPushConsumer,
-                    > = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        StructuredProxyPushSupplierServant::connect_structured_push_consumer(
-                            &self.0,
-                            push_consumer.as_ref(),
+                        |(push_consumer,)| StructuredProxyPushSupplierServant::connect_structured_push_consumer(
+                            servant,
+                            rt::Option::as_ref(push_consumer),
                         ),
                     )
                 }
                 15 => {
                     rt::answer(
                         call,
-                        StructuredProxyPushSupplierServant::resume_connection(&self.0),
+                        StructuredProxyPushSupplierServant::resume_connection(servant),
                     )
                 }
                 18 => {
                     rt::answer(
                         call,
-                        StructuredProxyPushSupplierServant::suspend_connection(&self.0),
+                        StructuredProxyPushSupplierServant::suspend_connection(servant),
                     )
                 }
                 11 | 16 | 20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 17 => {
-                    super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 8 => {
-                    super::cos_notify_comm::StructuredPushSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::StructuredPushSupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 6 | 9..=10 | 13..=14 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=5 | 12 | 19 => {
-                    ProxySupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxySupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! {
-        StructuredProxyPushSupplier,
-        StructuredProxyPushSupplierServant by StructuredProxyPushSupplierSkeleton
-    }
+    rt::served! { StructuredProxyPushSupplier, StructuredProxyPushSupplierServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::StructuredProxyPushSupplier`, and the errors of its operations.
     pub mod structured_proxy_push_supplier {
@@ -10149,58 +8260,23 @@ pub mod cos_notify_channel_admin {
         ) -> Result<(), sequence_proxy_push_supplier::ResumeConnectionError>;
     }
 
-    impl<S: SequenceProxyPushSupplierServant + ?Sized> SequenceProxyPushSupplierServant
-    for ::std::sync::Arc<S> {
-        fn connect_sequence_push_consumer(
-            &self,
-            push_consumer: Option<&super::cos_notify_comm::SequencePushConsumer>,
-        ) -> Result<(), sequence_proxy_push_supplier::ConnectSequencePushConsumerError> {
-            S::connect_sequence_push_consumer(self, push_consumer)
-        }
-
-        fn suspend_connection(
-            &self,
-        ) -> Result<(), sequence_proxy_push_supplier::SuspendConnectionError> {
-            S::suspend_connection(self)
-        }
-
-        fn resume_connection(
-            &self,
-        ) -> Result<(), sequence_proxy_push_supplier::ResumeConnectionError> {
-            S::resume_connection(self)
-        }
-    }
-
     /// Dispatches requests for `CosNotifyChannelAdmin::SequenceProxyPushSupplier` to an implementation of its servant trait.
-    pub struct SequenceProxyPushSupplierSkeleton<S>(pub S);
+    pub type SequenceProxyPushSupplierSkeleton<S> = rt::Skeleton<
+        SequenceProxyPushSupplier,
+        S,
+    >;
 
-    impl<S> SequenceProxyPushSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: SequenceProxyPushSupplierServant + ?Sized> rt::Dispatch<S>
+    for SequenceProxyPushSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosNotifyComm/SequencePushSupplier:1.0",
+        ];
 
-    impl<S: SequenceProxyPushSupplierServant> rt::Servant
-    for SequenceProxyPushSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPushSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPushSupplier:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosNotifyComm/SequencePushSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -10226,97 +8302,80 @@ pub mod cos_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[6, 0, 0, 0, 34, 13, 1],
-                &[
-                    12, 15, 7, 11, 8, 10, 5, 0, 6, 16, 21, 14, 17, 13, 19, 21, 21, 1, 3,
-                    20, 4, 21, 18, 9, 21, 2,
-                ],
+                b"\x06\0\0\0\0\0\0\0\"\0\r\0\x01\0\x0C\0\x0F\0\x07\0\x0B\0\x08\0\n\0\x05\0\0\0\x06\0\x10\0\x15\0\x0E\0\x11\0\r\0\x13\0\x15\0\x15\0\x01\0\x03\0\x14\0\x04\0\x15\0\x12\0\t\0\x15\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 1, 2, 3, 4, 5, 0, 0, 0, 1, 2, 0, 10, 3, 4, 0, 1, 0, 0, 14, 2,
-            ];
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\0\0\0\x01\x02\0\n\x03\x04\0\x01\0\0\x0E\x02";
             match operation {
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let push_consumer: Option<
-                        super::cos_notify_comm::SequencePushConsumer,
-                    > = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        SequenceProxyPushSupplierServant::connect_sequence_push_consumer(
-                            &self.0,
-                            push_consumer.as_ref(),
+                        |(push_consumer,)| SequenceProxyPushSupplierServant::connect_sequence_push_consumer(
+                            servant,
+                            rt::Option::as_ref(push_consumer),
                         ),
                     )
                 }
                 15 => {
                     rt::answer(
                         call,
-                        SequenceProxyPushSupplierServant::resume_connection(&self.0),
+                        SequenceProxyPushSupplierServant::resume_connection(servant),
                     )
                 }
                 18 => {
                     rt::answer(
                         call,
-                        SequenceProxyPushSupplierServant::suspend_connection(&self.0),
+                        SequenceProxyPushSupplierServant::suspend_connection(servant),
                     )
                 }
                 11 | 16 | 20 => {
-                    super::cos_notification::QoSAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 17 => {
-                    super::cos_notify_comm::NotifySubscribeSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::NotifySubscribe,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 8 => {
-                    super::cos_notify_comm::SequencePushSupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_comm::SequencePushSupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 6 | 9..=10 | 13..=14 => {
-                    super::cos_notify_filter::FilterAdminSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=5 | 12 | 19 => {
-                    ProxySupplierSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ProxySupplier,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! {
-        SequenceProxyPushSupplier, SequenceProxyPushSupplierServant by SequenceProxyPushSupplierSkeleton
-    }
+    rt::served! { SequenceProxyPushSupplier, SequenceProxyPushSupplierServant }
 
     /// Definitions nested in `CosNotifyChannelAdmin::SequenceProxyPushSupplier`, and the errors of its operations.
     pub mod sequence_proxy_push_supplier {
@@ -10377,7 +8436,6 @@ pub mod cos_notify_channel_admin {
         "AdminIDSeq", Vec<AdminId> = || rt::sequence_code(&admin_id_tc(), 0)
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct AdminNotFound {}
     rt::equal! { AdminNotFound }
     rt::exception! {
@@ -10385,7 +8443,6 @@ pub mod cos_notify_channel_admin {
         "AdminNotFound"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct ProxyNotFound {}
     rt::equal! { ProxyNotFound }
     rt::exception! {
@@ -10404,7 +8461,6 @@ pub mod cos_notify_channel_admin {
         value: super::cos_notification::PropertyValue as "value" = super::cos_notification::property_value_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct AdminLimitExceeded {
         pub admin_property_err: AdminLimit,
     }
@@ -10426,7 +8482,6 @@ pub mod cos_notify_channel_admin {
         Vec<ChannelId> = || rt::sequence_code(&channel_id_tc(), 0)
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct ChannelNotFound {}
     rt::equal! { ChannelNotFound }
     rt::exception! {

@@ -201,84 +201,44 @@ pub mod cos_property_service {
         fn destroy(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: PropertyNamesIteratorServant + ?Sized> PropertyNamesIteratorServant
-    for ::std::sync::Arc<S> {
-        fn reset(&self) -> Result<(), rt::SystemException> {
-            S::reset(self)
-        }
-
-        fn next_one(&self) -> Result<(bool, PropertyName), rt::SystemException> {
-            S::next_one(self)
-        }
-
-        fn next_n(
-            &self,
-            how_many: u32,
-        ) -> Result<(bool, PropertyNames), rt::SystemException> {
-            S::next_n(self, how_many)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-    }
-
     /// Dispatches requests for `CosPropertyService::PropertyNamesIterator` to an implementation of its servant trait.
-    pub struct PropertyNamesIteratorSkeleton<S>(pub S);
+    pub type PropertyNamesIteratorSkeleton<S> = rt::Skeleton<PropertyNamesIterator, S>;
 
-    impl<S> PropertyNamesIteratorSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: PropertyNamesIteratorServant> rt::Servant
-    for PropertyNamesIteratorSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosPropertyService/PropertyNamesIterator:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosPropertyService/PropertyNamesIterator:1.0"
-                | "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: PropertyNamesIteratorServant + ?Sized> rt::Dispatch<S>
+    for PropertyNamesIterator {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "next_n", "next_one", "reset"],
                 0,
-                &[7, 0],
-                &[0, 2, 3, 4, 1],
+                b"\x07\0\0\0\0\0\x02\0\x03\0\x04\0\x01\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, PropertyNamesIteratorServant::destroy(&self.0)),
+                0 => rt::answer(call, PropertyNamesIteratorServant::destroy(servant)),
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertyNamesIteratorServant::next_n(&self.0, how_many),
+                        |(how_many,)| PropertyNamesIteratorServant::next_n(
+                            servant,
+                            *how_many,
+                        ),
                     )
                 }
-                2 => rt::answer(call, PropertyNamesIteratorServant::next_one(&self.0)),
-                3 => rt::answer(call, PropertyNamesIteratorServant::reset(&self.0)),
-                _ => call.implicit(self),
+                2 => rt::answer(call, PropertyNamesIteratorServant::next_one(servant)),
+                3 => rt::answer(call, PropertyNamesIteratorServant::reset(servant)),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { PropertyNamesIterator, PropertyNamesIteratorServant by PropertyNamesIteratorSkeleton }
+    rt::served! { PropertyNamesIterator, PropertyNamesIteratorServant }
 
     /// The properties of a set that one reply did not hold.
     pub struct PropertiesIterator(rt::ObjectRef);
@@ -359,83 +319,43 @@ pub mod cos_property_service {
         fn destroy(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: PropertiesIteratorServant + ?Sized> PropertiesIteratorServant
-    for ::std::sync::Arc<S> {
-        fn reset(&self) -> Result<(), rt::SystemException> {
-            S::reset(self)
-        }
-
-        fn next_one(&self) -> Result<(bool, Property), rt::SystemException> {
-            S::next_one(self)
-        }
-
-        fn next_n(
-            &self,
-            how_many: u32,
-        ) -> Result<(bool, Properties), rt::SystemException> {
-            S::next_n(self, how_many)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-    }
-
     /// Dispatches requests for `CosPropertyService::PropertiesIterator` to an implementation of its servant trait.
-    pub struct PropertiesIteratorSkeleton<S>(pub S);
+    pub type PropertiesIteratorSkeleton<S> = rt::Skeleton<PropertiesIterator, S>;
 
-    impl<S> PropertiesIteratorSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: PropertiesIteratorServant> rt::Servant for PropertiesIteratorSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosPropertyService/PropertiesIterator:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosPropertyService/PropertiesIterator:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: PropertiesIteratorServant + ?Sized> rt::Dispatch<S> for PropertiesIterator {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "next_n", "next_one", "reset"],
                 0,
-                &[7, 0],
-                &[0, 2, 3, 4, 1],
+                b"\x07\0\0\0\0\0\x02\0\x03\0\x04\0\x01\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, PropertiesIteratorServant::destroy(&self.0)),
+                0 => rt::answer(call, PropertiesIteratorServant::destroy(servant)),
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertiesIteratorServant::next_n(&self.0, how_many),
+                        |(how_many,)| PropertiesIteratorServant::next_n(
+                            servant,
+                            *how_many,
+                        ),
                     )
                 }
-                2 => rt::answer(call, PropertiesIteratorServant::next_one(&self.0)),
-                3 => rt::answer(call, PropertiesIteratorServant::reset(&self.0)),
-                _ => call.implicit(self),
+                2 => rt::answer(call, PropertiesIteratorServant::next_one(servant)),
+                3 => rt::answer(call, PropertiesIteratorServant::reset(servant)),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { PropertiesIterator, PropertiesIteratorServant by PropertiesIteratorSkeleton }
+    rt::served! { PropertiesIterator, PropertiesIteratorServant }
 
     /// Creates property sets.
     pub struct PropertySetFactory(rt::ObjectRef);
@@ -542,63 +462,11 @@ pub mod cos_property_service {
         >;
     }
 
-    impl<S: PropertySetFactoryServant + ?Sized> PropertySetFactoryServant
-    for ::std::sync::Arc<S> {
-        fn create_propertyset(
-            &self,
-        ) -> Result<Option<PropertySet>, rt::SystemException> {
-            S::create_propertyset(self)
-        }
-
-        fn create_constrained_propertyset(
-            &self,
-            allowed_property_types: &[rt::TypeCode],
-            allowed_properties: &[Property],
-        ) -> Result<
-            Option<PropertySet>,
-            property_set_factory::CreateConstrainedPropertysetError,
-        > {
-            S::create_constrained_propertyset(
-                self,
-                allowed_property_types,
-                allowed_properties,
-            )
-        }
-
-        fn create_initial_propertyset(
-            &self,
-            initial_properties: &[Property],
-        ) -> Result<
-            Option<PropertySet>,
-            property_set_factory::CreateInitialPropertysetError,
-        > {
-            S::create_initial_propertyset(self, initial_properties)
-        }
-    }
-
     /// Dispatches requests for `CosPropertyService::PropertySetFactory` to an implementation of its servant trait.
-    pub struct PropertySetFactorySkeleton<S>(pub S);
+    pub type PropertySetFactorySkeleton<S> = rt::Skeleton<PropertySetFactory, S>;
 
-    impl<S> PropertySetFactorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: PropertySetFactoryServant> rt::Servant for PropertySetFactorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosPropertyService/PropertySetFactory:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosPropertyService/PropertySetFactory:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: PropertySetFactoryServant + ?Sized> rt::Dispatch<S> for PropertySetFactory {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "create_constrained_propertyset",
@@ -606,60 +474,50 @@ pub mod cos_property_service {
                     "create_propertyset",
                 ],
                 0,
-                &[1],
-                &[0, 1, 2],
+                b"\x01\0\0\0\x01\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let allowed_property_types = <rt::TypeCode as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let allowed_properties = <Property as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertySetFactoryServant::create_constrained_propertyset(
-                            &self.0,
-                            &allowed_property_types,
-                            &allowed_properties,
+                        |(allowed_property_types, allowed_properties)| PropertySetFactoryServant::create_constrained_propertyset(
+                            servant,
+                            rt::slice(allowed_property_types),
+                            rt::slice(allowed_properties),
                         ),
                     )
                 }
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let initial_properties = <Property as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertySetFactoryServant::create_initial_propertyset(
-                            &self.0,
-                            &initial_properties,
+                        |(initial_properties,)| PropertySetFactoryServant::create_initial_propertyset(
+                            servant,
+                            rt::slice(initial_properties),
                         ),
                     )
                 }
                 2 => {
                     rt::answer(
                         call,
-                        PropertySetFactoryServant::create_propertyset(&self.0),
+                        PropertySetFactoryServant::create_propertyset(servant),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { PropertySetFactory, PropertySetFactoryServant by PropertySetFactorySkeleton }
+    rt::served! { PropertySetFactory, PropertySetFactoryServant }
 
     /// The errors of operations that raise `CosPropertyService::ConstraintNotSupported`.
-    #[derive(Clone)]
     pub enum ConstraintNotSupportedError {
         /// The exception `CosPropertyService::ConstraintNotSupported`.
         ConstraintNotSupported(ConstraintNotSupported),
@@ -669,7 +527,6 @@ pub mod cos_property_service {
     rt::errors! { ConstraintNotSupportedError, ConstraintNotSupported(ConstraintNotSupported) }
 
     /// The errors of operations that raise `CosPropertyService::MultipleExceptions`.
-    #[derive(Clone)]
     pub enum MultipleExceptionsError {
         /// The exception `CosPropertyService::MultipleExceptions`.
         MultipleExceptions(MultipleExceptions),
@@ -892,93 +749,15 @@ pub mod cos_property_service {
         ) -> Result<(), property_set_def::SetPropertyModesError>;
     }
 
-    impl<S: PropertySetDefServant + ?Sized> PropertySetDefServant
-    for ::std::sync::Arc<S> {
-        fn get_allowed_property_types(
-            &self,
-        ) -> Result<PropertyTypes, rt::SystemException> {
-            S::get_allowed_property_types(self)
-        }
-
-        fn get_allowed_properties(&self) -> Result<PropertyDefs, rt::SystemException> {
-            S::get_allowed_properties(self)
-        }
-
-        fn define_property_with_mode(
-            &self,
-            property_name: &str,
-            property_value: &rt::Any,
-            property_mode: PropertyModeType,
-        ) -> Result<(), property_set_def::DefinePropertyWithModeError> {
-            S::define_property_with_mode(
-                self,
-                property_name,
-                property_value,
-                property_mode,
-            )
-        }
-
-        fn define_properties_with_modes(
-            &self,
-            property_defs: &[PropertyDef],
-        ) -> Result<(), property_set_def::DefinePropertiesWithModesError> {
-            S::define_properties_with_modes(self, property_defs)
-        }
-
-        fn get_property_mode(
-            &self,
-            property_name: &str,
-        ) -> Result<PropertyModeType, property_set_def::GetPropertyModeError> {
-            S::get_property_mode(self, property_name)
-        }
-
-        fn get_property_modes(
-            &self,
-            property_names: &[PropertyName],
-        ) -> Result<(bool, PropertyModes), rt::SystemException> {
-            S::get_property_modes(self, property_names)
-        }
-
-        fn set_property_mode(
-            &self,
-            property_name: &str,
-            property_mode: PropertyModeType,
-        ) -> Result<(), property_set_def::SetPropertyModeError> {
-            S::set_property_mode(self, property_name, property_mode)
-        }
-
-        fn set_property_modes(
-            &self,
-            property_modes: &[PropertyMode],
-        ) -> Result<(), property_set_def::SetPropertyModesError> {
-            S::set_property_modes(self, property_modes)
-        }
-    }
-
     /// Dispatches requests for `CosPropertyService::PropertySetDef` to an implementation of its servant trait.
-    pub struct PropertySetDefSkeleton<S>(pub S);
+    pub type PropertySetDefSkeleton<S> = rt::Skeleton<PropertySetDef, S>;
 
-    impl<S> PropertySetDefSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: PropertySetDefServant + ?Sized> rt::Dispatch<S> for PropertySetDef {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosPropertyService/PropertySet:1.0",
+        ];
 
-    impl<S: PropertySetDefServant> rt::Servant for PropertySetDefSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosPropertyService/PropertySetDef:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosPropertyService/PropertySetDef:1.0" |
-                "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "define_properties",
@@ -1002,127 +781,102 @@ pub mod cos_property_service {
                     "set_property_modes",
                 ],
                 0,
-                &[2, 10, 7, 0, 0, 0, 1],
-                &[
-                    15, 6, 2, 19, 11, 16, 1, 7, 3, 5, 12, 19, 4, 14, 18, 13, 17, 10, 19,
-                    0, 8, 19, 9,
-                ],
+                b"\x02\0\n\0\x07\0\0\0\0\0\0\0\x01\0\x0F\0\x06\0\x02\0\x13\0\x0B\0\x10\0\x01\0\x07\0\x03\0\x05\0\x0C\0\x13\0\x04\0\x0E\0\x12\0\r\0\x11\0\n\0\x13\0\0\0\x08\0\x13\0\t\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 0, 1, 0, 2, 3, 4, 5, 6, 0, 0, 7, 8, 0, 0, 9, 10, 0, 0,
-            ];
+            const INDEXES: &[u8] = b"\0\0\x01\0\x02\x03\x04\x05\x06\0\0\x07\x08\0\0\t\n\0\0";
             match operation {
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let property_defs = <PropertyDef as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertySetDefServant::define_properties_with_modes(
-                            &self.0,
-                            &property_defs,
+                        |(property_defs,)| PropertySetDefServant::define_properties_with_modes(
+                            servant,
+                            rt::slice(property_defs),
                         ),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    let property_mode: PropertyModeType = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertySetDefServant::define_property_with_mode(
-                            &self.0,
-                            &property_name,
-                            &property_value,
-                            property_mode,
+                        |(property_name, property_value, property_mode)| PropertySetDefServant::define_property_with_mode(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
+                            *property_mode,
                         ),
                     )
                 }
                 9 => {
                     rt::answer(
                         call,
-                        PropertySetDefServant::get_allowed_properties(&self.0),
+                        PropertySetDefServant::get_allowed_properties(servant),
                     )
                 }
                 10 => {
                     rt::answer(
                         call,
-                        PropertySetDefServant::get_allowed_property_types(&self.0),
+                        PropertySetDefServant::get_allowed_property_types(servant),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertySetDefServant::get_property_mode(&self.0, &property_name),
+                        |(property_name,)| PropertySetDefServant::get_property_mode(
+                            servant,
+                            rt::text(property_name),
+                        ),
                     )
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <PropertyName as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertySetDefServant::get_property_modes(
-                            &self.0,
-                            &property_names,
+                        |(property_names,)| PropertySetDefServant::get_property_modes(
+                            servant,
+                            rt::slice(property_names),
                         ),
                     )
                 }
                 17 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_mode: PropertyModeType = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertySetDefServant::set_property_mode(
-                            &self.0,
-                            &property_name,
-                            property_mode,
+                        |(property_name, property_mode)| PropertySetDefServant::set_property_mode(
+                            servant,
+                            rt::text(property_name),
+                            *property_mode,
                         ),
                     )
                 }
                 18 => {
-                    let input = &mut call.arguments()?;
-                    let property_modes = <PropertyMode as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertySetDefServant::set_property_modes(
-                            &self.0,
-                            &property_modes,
+                        |(property_modes,)| PropertySetDefServant::set_property_modes(
+                            servant,
+                            rt::slice(property_modes),
                         ),
                     )
                 }
                 0 | 2 | 4..=8 | 11..=12 | 15..=16 => {
-                    PropertySetSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        PropertySet,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { PropertySetDef, PropertySetDefServant by PropertySetDefSkeleton }
+    rt::served! { PropertySetDef, PropertySetDefServant }
 
     /// The errors of operations that raise `CosPropertyService::ConflictingProperty`, `CosPropertyService::InvalidPropertyName`, `CosPropertyService::ReadOnlyProperty`, `CosPropertyService::UnsupportedMode`, `CosPropertyService::UnsupportedProperty`, `CosPropertyService::UnsupportedTypeCode`.
-    #[derive(Clone)]
     pub enum PropertySetDefDefinePropertyWithModeError {
         /// The exception `CosPropertyService::ConflictingProperty`.
         ConflictingProperty(ConflictingProperty),
@@ -1147,7 +901,6 @@ pub mod cos_property_service {
     }
 
     /// The errors of operations that raise `CosPropertyService::InvalidPropertyName`, `CosPropertyService::PropertyNotFound`.
-    #[derive(Clone)]
     pub enum InvalidPropertyNameOrPropertyNotFoundError {
         /// The exception `CosPropertyService::InvalidPropertyName`.
         InvalidPropertyName(InvalidPropertyName),
@@ -1162,7 +915,6 @@ pub mod cos_property_service {
     }
 
     /// The errors of operations that raise `CosPropertyService::InvalidPropertyName`, `CosPropertyService::PropertyNotFound`, `CosPropertyService::UnsupportedMode`.
-    #[derive(Clone)]
     pub enum InvalidPropertyNameOrPropertyNotFoundOrUnsupportedModeError {
         /// The exception `CosPropertyService::InvalidPropertyName`.
         InvalidPropertyName(InvalidPropertyName),
@@ -1459,213 +1211,11 @@ pub mod cos_property_service {
         ) -> Result<bool, property_set::IsPropertyDefinedError>;
     }
 
-    impl<S: PropertySetServant + ?Sized> PropertySetServant for ::std::sync::Arc<S> {
-        fn define_property(
-            &self,
-            property_name: &str,
-            property_value: &rt::Any,
-        ) -> Result<(), property_set::DefinePropertyError> {
-            S::define_property(self, property_name, property_value)
-        }
-
-        fn define_properties(
-            &self,
-            nproperties: &[Property],
-        ) -> Result<(), property_set::DefinePropertiesError> {
-            S::define_properties(self, nproperties)
-        }
-
-        fn get_number_of_properties(&self) -> Result<u32, rt::SystemException> {
-            S::get_number_of_properties(self)
-        }
-
-        fn get_all_property_names(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (PropertyNames, Option<PropertyNamesIterator>),
-            rt::SystemException,
-        > {
-            S::get_all_property_names(self, how_many)
-        }
-
-        fn get_property_value(
-            &self,
-            property_name: &str,
-        ) -> Result<rt::Any, property_set::GetPropertyValueError> {
-            S::get_property_value(self, property_name)
-        }
-
-        fn get_properties(
-            &self,
-            property_names: &[PropertyName],
-        ) -> Result<(bool, Properties), rt::SystemException> {
-            S::get_properties(self, property_names)
-        }
-
-        fn get_all_properties(
-            &self,
-            how_many: u32,
-        ) -> Result<(Properties, Option<PropertiesIterator>), rt::SystemException> {
-            S::get_all_properties(self, how_many)
-        }
-
-        fn delete_property(
-            &self,
-            property_name: &str,
-        ) -> Result<(), property_set::DeletePropertyError> {
-            S::delete_property(self, property_name)
-        }
-
-        fn delete_properties(
-            &self,
-            property_names: &[PropertyName],
-        ) -> Result<(), property_set::DeletePropertiesError> {
-            S::delete_properties(self, property_names)
-        }
-
-        fn delete_all_properties(&self) -> Result<bool, rt::SystemException> {
-            S::delete_all_properties(self)
-        }
-
-        fn is_property_defined(
-            &self,
-            property_name: &str,
-        ) -> Result<bool, property_set::IsPropertyDefinedError> {
-            S::is_property_defined(self, property_name)
-        }
-    }
-
     /// Dispatches requests for `CosPropertyService::PropertySet` to an implementation of its servant trait.
-    pub struct PropertySetSkeleton<S>(pub S);
+    pub type PropertySetSkeleton<S> = rt::Skeleton<PropertySet, S>;
 
-    impl<S> PropertySetSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: PropertySetServant> PropertySetSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
-            servant: &S,
-            skeleton: &dyn rt::Servant,
-            operation: usize,
-            mut call: rt::ServerCall<'_>,
-        ) -> rt::Answered {
-            match operation {
-                0 => {
-                    let input = &mut call.arguments()?;
-                    let nproperties = <Property as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        PropertySetServant::define_properties(servant, &nproperties),
-                    )
-                }
-                1 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    let property_value: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        PropertySetServant::define_property(
-                            servant,
-                            &property_name,
-                            &property_value,
-                        ),
-                    )
-                }
-                2 => rt::answer(call, PropertySetServant::delete_all_properties(servant)),
-                3 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <PropertyName as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        PropertySetServant::delete_properties(servant, &property_names),
-                    )
-                }
-                4 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        PropertySetServant::delete_property(servant, &property_name),
-                    )
-                }
-                5 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        PropertySetServant::get_all_properties(servant, how_many),
-                    )
-                }
-                6 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        PropertySetServant::get_all_property_names(servant, how_many),
-                    )
-                }
-                7 => {
-                    rt::answer(
-                        call,
-                        PropertySetServant::get_number_of_properties(servant),
-                    )
-                }
-                8 => {
-                    let input = &mut call.arguments()?;
-                    let property_names = <PropertyName as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        PropertySetServant::get_properties(servant, &property_names),
-                    )
-                }
-                9 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        PropertySetServant::get_property_value(servant, &property_name),
-                    )
-                }
-                10 => {
-                    let input = &mut call.arguments()?;
-                    let property_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        PropertySetServant::is_property_defined(servant, &property_name),
-                    )
-                }
-                _ => call.implicit(skeleton),
-            }
-        }
-    }
-
-    impl<S: PropertySetServant> rt::Servant for PropertySetSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosPropertyService/PropertySet:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosPropertyService/PropertySet:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: PropertySetServant + ?Sized> rt::Dispatch<S> for PropertySet {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "define_properties",
@@ -1681,20 +1231,114 @@ pub mod cos_property_service {
                     "is_property_defined",
                 ],
                 0,
-                &[0, 26, 16, 2],
-                &[3, 7, 1, 8, 4, 10, 11, 0, 9, 2, 11, 5, 6],
+                b"\0\0\x1A\0\x10\0\x02\0\x03\0\x07\0\x01\0\x08\0\x04\0\n\0\x0B\0\0\0\t\0\x02\0\x0B\0\x05\0\x06\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            match operation {
+                0 => {
+                    rt::serve(
+                        call,
+                        |(nproperties,)| PropertySetServant::define_properties(
+                            servant,
+                            rt::slice(nproperties),
+                        ),
+                    )
+                }
+                1 => {
+                    rt::serve(
+                        call,
+                        |(property_name, property_value)| PropertySetServant::define_property(
+                            servant,
+                            rt::text(property_name),
+                            property_value,
+                        ),
+                    )
+                }
+                2 => rt::answer(call, PropertySetServant::delete_all_properties(servant)),
+                3 => {
+                    rt::serve(
+                        call,
+                        |(property_names,)| PropertySetServant::delete_properties(
+                            servant,
+                            rt::slice(property_names),
+                        ),
+                    )
+                }
+                4 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| PropertySetServant::delete_property(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                5 => {
+                    rt::serve(
+                        call,
+                        |(how_many,)| PropertySetServant::get_all_properties(
+                            servant,
+                            *how_many,
+                        ),
+                    )
+                }
+                6 => {
+                    rt::serve(
+                        call,
+                        |(how_many,)| PropertySetServant::get_all_property_names(
+                            servant,
+                            *how_many,
+                        ),
+                    )
+                }
+                7 => {
+                    rt::answer(
+                        call,
+                        PropertySetServant::get_number_of_properties(servant),
+                    )
+                }
+                8 => {
+                    rt::serve(
+                        call,
+                        |(property_names,)| PropertySetServant::get_properties(
+                            servant,
+                            rt::slice(property_names),
+                        ),
+                    )
+                }
+                9 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| PropertySetServant::get_property_value(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                10 => {
+                    rt::serve(
+                        call,
+                        |(property_name,)| PropertySetServant::is_property_defined(
+                            servant,
+                            rt::text(property_name),
+                        ),
+                    )
+                }
+                _ => call.implicit(skeleton),
+            }
         }
     }
-    rt::served! { PropertySet, PropertySetServant by PropertySetSkeleton }
+    rt::served! { PropertySet, PropertySetServant }
 
     /// The errors of operations that raise `CosPropertyService::ConflictingProperty`, `CosPropertyService::InvalidPropertyName`, `CosPropertyService::ReadOnlyProperty`, `CosPropertyService::UnsupportedProperty`, `CosPropertyService::UnsupportedTypeCode`.
-    #[derive(Clone)]
     pub enum PropertySetDefinePropertyError {
         /// The exception `CosPropertyService::ConflictingProperty`.
         ConflictingProperty(ConflictingProperty),
@@ -1716,7 +1360,6 @@ pub mod cos_property_service {
     }
 
     /// The errors of operations that raise `CosPropertyService::FixedProperty`, `CosPropertyService::InvalidPropertyName`, `CosPropertyService::PropertyNotFound`.
-    #[derive(Clone)]
     pub enum FixedPropertyOrInvalidPropertyNameOrPropertyNotFoundError {
         /// The exception `CosPropertyService::FixedProperty`.
         FixedProperty(FixedProperty),
@@ -1733,7 +1376,6 @@ pub mod cos_property_service {
     }
 
     /// The errors of operations that raise `CosPropertyService::InvalidPropertyName`.
-    #[derive(Clone)]
     pub enum InvalidPropertyNameError {
         /// The exception `CosPropertyService::InvalidPropertyName`.
         InvalidPropertyName(InvalidPropertyName),
@@ -1764,7 +1406,6 @@ pub mod cos_property_service {
     }
 
     /// The constraints of a new set contradict each other, or have an invalid name.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct ConstraintNotSupported {}
     rt::equal! { ConstraintNotSupported }
     rt::exception! {
@@ -1773,7 +1414,6 @@ pub mod cos_property_service {
     }
 
     /// The name of the property is empty.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidPropertyName {}
     rt::equal! { InvalidPropertyName }
     rt::exception! {
@@ -1782,7 +1422,6 @@ pub mod cos_property_service {
     }
 
     /// The property exists, and its value has another type.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct ConflictingProperty {}
     rt::equal! { ConflictingProperty }
     rt::exception! {
@@ -1791,7 +1430,6 @@ pub mod cos_property_service {
     }
 
     /// There is no property with this name.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct PropertyNotFound {}
     rt::equal! { PropertyNotFound }
     rt::exception! {
@@ -1800,7 +1438,6 @@ pub mod cos_property_service {
     }
 
     /// The set does not allow values of this type.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct UnsupportedTypeCode {}
     rt::equal! { UnsupportedTypeCode }
     rt::exception! {
@@ -1809,7 +1446,6 @@ pub mod cos_property_service {
     }
 
     /// The set does not allow a property with this name.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct UnsupportedProperty {}
     rt::equal! { UnsupportedProperty }
     rt::exception! {
@@ -1818,7 +1454,6 @@ pub mod cos_property_service {
     }
 
     /// The property cannot have this mode.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct UnsupportedMode {}
     rt::equal! { UnsupportedMode }
     rt::exception! {
@@ -1827,7 +1462,6 @@ pub mod cos_property_service {
     }
 
     /// The mode of the property forbids its deletion.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct FixedProperty {}
     rt::equal! { FixedProperty }
     rt::exception! {
@@ -1835,7 +1469,6 @@ pub mod cos_property_service {
     }
 
     /// The mode of the property forbids changes of its value.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct ReadOnlyProperty {}
     rt::equal! { ReadOnlyProperty }
     rt::exception! {
@@ -1896,7 +1529,6 @@ pub mod cos_property_service {
     }
 
     /// The operation failed for some properties; it was made for the others.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct MultipleExceptions {
         /// The failures, at least one.
         pub exceptions: PropertyExceptions,
@@ -2019,64 +1651,12 @@ pub mod cos_property_service {
         >;
     }
 
-    impl<S: PropertySetDefFactoryServant + ?Sized> PropertySetDefFactoryServant
-    for ::std::sync::Arc<S> {
-        fn create_propertysetdef(
-            &self,
-        ) -> Result<Option<PropertySetDef>, rt::SystemException> {
-            S::create_propertysetdef(self)
-        }
-
-        fn create_constrained_propertysetdef(
-            &self,
-            allowed_property_types: &[rt::TypeCode],
-            allowed_property_defs: &[PropertyDef],
-        ) -> Result<
-            Option<PropertySetDef>,
-            property_set_def_factory::CreateConstrainedPropertysetdefError,
-        > {
-            S::create_constrained_propertysetdef(
-                self,
-                allowed_property_types,
-                allowed_property_defs,
-            )
-        }
-
-        fn create_initial_propertysetdef(
-            &self,
-            initial_property_defs: &[PropertyDef],
-        ) -> Result<
-            Option<PropertySetDef>,
-            property_set_def_factory::CreateInitialPropertysetdefError,
-        > {
-            S::create_initial_propertysetdef(self, initial_property_defs)
-        }
-    }
-
     /// Dispatches requests for `CosPropertyService::PropertySetDefFactory` to an implementation of its servant trait.
-    pub struct PropertySetDefFactorySkeleton<S>(pub S);
+    pub type PropertySetDefFactorySkeleton<S> = rt::Skeleton<PropertySetDefFactory, S>;
 
-    impl<S> PropertySetDefFactorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: PropertySetDefFactoryServant> rt::Servant
-    for PropertySetDefFactorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosPropertyService/PropertySetDefFactory:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosPropertyService/PropertySetDefFactory:1.0"
-                | "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: PropertySetDefFactoryServant + ?Sized> rt::Dispatch<S>
+    for PropertySetDefFactory {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "create_constrained_propertysetdef",
@@ -2084,61 +1664,48 @@ pub mod cos_property_service {
                     "create_propertysetdef",
                 ],
                 0,
-                &[0],
-                &[1, 0, 2],
+                b"\0\0\x01\0\0\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let allowed_property_types = <rt::TypeCode as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let allowed_property_defs = <PropertyDef as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertySetDefFactoryServant::create_constrained_propertysetdef(
-                            &self.0,
-                            &allowed_property_types,
-                            &allowed_property_defs,
+                        |(allowed_property_types, allowed_property_defs)| PropertySetDefFactoryServant::create_constrained_propertysetdef(
+                            servant,
+                            rt::slice(allowed_property_types),
+                            rt::slice(allowed_property_defs),
                         ),
                     )
                 }
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let initial_property_defs = <PropertyDef as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        PropertySetDefFactoryServant::create_initial_propertysetdef(
-                            &self.0,
-                            &initial_property_defs,
+                        |(initial_property_defs,)| PropertySetDefFactoryServant::create_initial_propertysetdef(
+                            servant,
+                            rt::slice(initial_property_defs),
                         ),
                     )
                 }
                 2 => {
                     rt::answer(
                         call,
-                        PropertySetDefFactoryServant::create_propertysetdef(&self.0),
+                        PropertySetDefFactoryServant::create_propertysetdef(servant),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { PropertySetDefFactory, PropertySetDefFactoryServant by PropertySetDefFactorySkeleton }
+    rt::served! { PropertySetDefFactory, PropertySetDefFactoryServant }
 
     /// Definitions nested in `CosPropertyService::PropertySetDefFactory`, and the errors of its operations.
     pub mod property_set_def_factory {

@@ -242,49 +242,17 @@ pub mod cos_trading {
         >;
     }
 
-    impl<S: LookupServant + ?Sized> LookupServant for ::std::sync::Arc<S> {
-        fn query(
-            &self,
-            r#type: &str,
-            constr: &str,
-            pref: &str,
-            policies: &[Policy],
-            desired_props: &lookup::SpecifiedProps,
-            how_many: u32,
-        ) -> Result<
-            (OfferSeq, Option<OfferIterator>, PolicyNameSeq),
-            lookup::QueryError,
-        > {
-            S::query(self, r#type, constr, pref, policies, desired_props, how_many)
-        }
-    }
-
     /// Dispatches requests for `CosTrading::Lookup` to an implementation of its servant trait.
-    pub struct LookupSkeleton<S>(pub S);
+    pub type LookupSkeleton<S> = rt::Skeleton<Lookup, S>;
 
-    impl<S> LookupSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: LookupServant + ?Sized> rt::Dispatch<S> for Lookup {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosTrading/TraderComponents:1.0",
+            "IDL:omg.org/CosTrading/SupportAttributes:1.0",
+            "IDL:omg.org/CosTrading/ImportAttributes:1.0",
+        ];
 
-    impl<S: LookupServant> rt::Servant for LookupSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTrading/Lookup:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTrading/Lookup:1.0" |
-                "IDL:omg.org/CosTrading/TraderComponents:1.0" |
-                "IDL:omg.org/CosTrading/SupportAttributes:1.0" |
-                "IDL:omg.org/CosTrading/ImportAttributes:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_admin_if",
@@ -310,78 +278,61 @@ pub mod cos_trading {
                     "query",
                 ],
                 0,
-                &[8, 0, 5, 27, 2, 0, 6],
-                &[
-                    0, 4, 6, 18, 5, 21, 19, 21, 2, 21, 12, 13, 16, 11, 7, 20, 15, 9, 14,
-                    3, 8, 21, 21, 10, 17, 1,
-                ],
+                b"\x08\0\0\0\x05\0\x1B\0\x02\0\0\0\x06\0\0\0\x04\0\x06\0\x12\0\x05\0\x15\0\x13\0\x15\0\x02\0\x15\0\x0C\0\r\0\x10\0\x0B\0\x07\0\x14\0\x0F\0\t\0\x0E\0\x03\0\x08\0\x15\0\x15\0\n\0\x11\0\x01\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 0, 1, 2, 3, 4, 1, 2, 5, 6, 7, 8, 9, 10, 3, 4, 0, 1, 2, 3, 0,
-            ];
+            const INDEXES: &[u8] = b"\0\0\x01\x02\x03\x04\x01\x02\x05\x06\x07\x08\t\n\x03\x04\0\x01\x02\x03\0";
             match operation {
                 20 => {
-                    let input = &mut call.arguments()?;
-                    let r#type = input.str()?;
-                    let constr = input.str()?;
-                    let pref = input.str()?;
-                    let policies = <Policy as rt::Decode>::lend(input)?;
-                    let desired_props: lookup::SpecifiedProps = rt::decode(input)?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        LookupServant::query(
-                            &self.0,
-                            &r#type,
-                            &constr,
-                            &pref,
-                            &policies,
-                            &desired_props,
-                            how_many,
+                        |(r#type, constr, pref, policies, desired_props, how_many)| LookupServant::query(
+                            servant,
+                            rt::text(r#type),
+                            rt::text(constr),
+                            rt::text(pref),
+                            rt::slice(policies),
+                            desired_props,
+                            *how_many,
                         ),
                     )
                 }
                 0 | 6..=7 | 14..=15 => {
-                    TraderComponentsSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        TraderComponents,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 16..=19 => {
-                    SupportAttributesSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        SupportAttributes,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 1..=5 | 8..=13 => {
-                    ImportAttributesSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ImportAttributes,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { Lookup, LookupServant by LookupSkeleton }
+    rt::served! { Lookup, LookupServant }
 
     /// The errors of operations that raise `CosTrading::DuplicatePolicyName`, `CosTrading::DuplicatePropertyName`, `CosTrading::IllegalConstraint`, `CosTrading::IllegalPropertyName`, `CosTrading::IllegalServiceType`, `CosTrading::Lookup::IllegalPolicyName`, `CosTrading::Lookup::IllegalPreference`, `CosTrading::Lookup::InvalidPolicyValue`, `CosTrading::Lookup::PolicyTypeMismatch`, `CosTrading::UnknownServiceType`.
-    #[derive(Clone)]
     pub enum LookupQueryError {
         /// The exception `CosTrading::DuplicatePolicyName`.
         DuplicatePolicyName(DuplicatePolicyName),
@@ -502,7 +453,6 @@ pub mod cos_trading {
             "IDL:omg.org/CosTrading/Lookup/SpecifiedProps:1.0" => rt::TypeCode::union("IDL:omg.org/CosTrading/Lookup/SpecifiedProps:1.0", "SpecifiedProps", &<HowManyProps as rt::Typed>::type_code(), &[(rt::Label::Value(1), "prop_names", super::property_name_seq_tc())])
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct IllegalPreference {
             pub pref: Preference,
         }
@@ -512,7 +462,6 @@ pub mod cos_trading {
             "IllegalPreference", pref: Preference as "pref" = preference_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct IllegalPolicyName {
             pub name: super::PolicyName,
         }
@@ -522,7 +471,6 @@ pub mod cos_trading {
             "IllegalPolicyName", name: super::PolicyName as "name" = super::policy_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct PolicyTypeMismatch {
             pub the_policy: super::Policy,
         }
@@ -531,7 +479,6 @@ pub mod cos_trading {
             "PolicyTypeMismatch", the_policy: super::Policy as "the_policy"
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct InvalidPolicyValue {
             pub the_policy: super::Policy,
         }
@@ -741,77 +688,16 @@ pub mod cos_trading {
         ) -> Result<Option<Register>, register::ResolveError>;
     }
 
-    impl<S: RegisterServant + ?Sized> RegisterServant for ::std::sync::Arc<S> {
-        fn export(
-            &self,
-            reference: Option<&rt::ObjectRef>,
-            r#type: &str,
-            properties: &[Property],
-        ) -> Result<OfferId, register::ExportError> {
-            S::export(self, reference, r#type, properties)
-        }
-
-        fn withdraw(&self, id: &str) -> Result<(), register::WithdrawError> {
-            S::withdraw(self, id)
-        }
-
-        fn describe(
-            &self,
-            id: &str,
-        ) -> Result<register::OfferInfo, register::DescribeError> {
-            S::describe(self, id)
-        }
-
-        fn modify(
-            &self,
-            id: &str,
-            del_list: &[PropertyName],
-            modify_list: &[Property],
-        ) -> Result<(), register::ModifyError> {
-            S::modify(self, id, del_list, modify_list)
-        }
-
-        fn withdraw_using_constraint(
-            &self,
-            r#type: &str,
-            constr: &str,
-        ) -> Result<(), register::WithdrawUsingConstraintError> {
-            S::withdraw_using_constraint(self, r#type, constr)
-        }
-
-        fn resolve(
-            &self,
-            name: &[LinkName],
-        ) -> Result<Option<Register>, register::ResolveError> {
-            S::resolve(self, name)
-        }
-    }
-
     /// Dispatches requests for `CosTrading::Register` to an implementation of its servant trait.
-    pub struct RegisterSkeleton<S>(pub S);
+    pub type RegisterSkeleton<S> = rt::Skeleton<Register, S>;
 
-    impl<S> RegisterSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: RegisterServant + ?Sized> rt::Dispatch<S> for Register {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosTrading/TraderComponents:1.0",
+            "IDL:omg.org/CosTrading/SupportAttributes:1.0",
+        ];
 
-    impl<S: RegisterServant> rt::Servant for RegisterSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTrading/Register:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTrading/Register:1.0" |
-                "IDL:omg.org/CosTrading/TraderComponents:1.0" |
-                "IDL:omg.org/CosTrading/SupportAttributes:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_admin_if",
@@ -831,102 +717,90 @@ pub mod cos_trading {
                     "withdraw_using_constraint",
                 ],
                 0,
-                &[0, 0, 22, 2, 18],
-                &[0, 10, 12, 14, 15, 15, 8, 15, 5, 1, 7, 4, 3, 13, 2, 11, 9, 6],
+                b"\0\0\0\0\x16\0\x02\0\x12\0\0\0\n\0\x0C\0\x0E\0\x0F\0\x0F\0\x08\0\x0F\0\x05\0\x01\0\x07\0\x04\0\x03\0\r\0\x02\0\x0B\0\t\0\x06\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 1, 2, 3, 4, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0];
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\0\x01\x02\x03\0\0\0\0\0\0";
             match operation {
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let id = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, RegisterServant::describe(&self.0, &id))
+                    rt::serve(
+                        call,
+                        |(id,)| RegisterServant::describe(servant, rt::text(id)),
+                    )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let reference: Option<rt::ObjectRef> = rt::decode(input)?;
-                    let r#type = input.str()?;
-                    let properties = <Property as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        RegisterServant::export(
-                            &self.0,
-                            reference.as_ref(),
-                            &r#type,
-                            &properties,
+                        |(reference, r#type, properties)| RegisterServant::export(
+                            servant,
+                            rt::Option::as_ref(reference),
+                            rt::text(r#type),
+                            rt::slice(properties),
                         ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let id = input.str()?;
-                    let del_list = <PropertyName as rt::Decode>::lend(input)?;
-                    let modify_list = <Property as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        RegisterServant::modify(&self.0, &id, &del_list, &modify_list),
+                        |(id, del_list, modify_list)| RegisterServant::modify(
+                            servant,
+                            rt::text(id),
+                            rt::slice(del_list),
+                            rt::slice(modify_list),
+                        ),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let name = <LinkName as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, RegisterServant::resolve(&self.0, &name))
+                    rt::serve(
+                        call,
+                        |(name,)| RegisterServant::resolve(servant, rt::slice(name)),
+                    )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let id = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, RegisterServant::withdraw(&self.0, &id))
+                    rt::serve(
+                        call,
+                        |(id,)| RegisterServant::withdraw(servant, rt::text(id)),
+                    )
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let r#type = input.str()?;
-                    let constr = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        RegisterServant::withdraw_using_constraint(
-                            &self.0,
-                            &r#type,
-                            &constr,
+                        |(r#type, constr)| RegisterServant::withdraw_using_constraint(
+                            servant,
+                            rt::text(r#type),
+                            rt::text(constr),
                         ),
                     )
                 }
                 0..=4 => {
-                    TraderComponentsSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        TraderComponents,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 5..=8 => {
-                    SupportAttributesSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        SupportAttributes,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { Register, RegisterServant by RegisterSkeleton }
+    rt::served! { Register, RegisterServant }
 
     /// The errors of operations that raise `CosTrading::DuplicatePropertyName`, `CosTrading::IllegalPropertyName`, `CosTrading::IllegalServiceType`, `CosTrading::MissingMandatoryProperty`, `CosTrading::PropertyTypeMismatch`, `CosTrading::ReadonlyDynamicProperty`, `CosTrading::Register::InterfaceTypeMismatch`, `CosTrading::Register::InvalidObjectRef`, `CosTrading::UnknownServiceType`.
-    #[derive(Clone)]
     pub enum RegisterExportError {
         /// The exception `CosTrading::DuplicatePropertyName`.
         DuplicatePropertyName(DuplicatePropertyName),
@@ -959,7 +833,6 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalOfferId`, `CosTrading::Register::ProxyOfferId`, `CosTrading::UnknownOfferId`.
-    #[derive(Clone)]
     pub enum IllegalOfferIdOrProxyOfferIdOrUnknownOfferIdError {
         /// The exception `CosTrading::IllegalOfferId`.
         IllegalOfferId(IllegalOfferId),
@@ -976,7 +849,6 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::DuplicatePropertyName`, `CosTrading::IllegalOfferId`, `CosTrading::IllegalPropertyName`, `CosTrading::NotImplemented`, `CosTrading::PropertyTypeMismatch`, `CosTrading::ReadonlyDynamicProperty`, `CosTrading::Register::MandatoryProperty`, `CosTrading::Register::ProxyOfferId`, `CosTrading::Register::ReadonlyProperty`, `CosTrading::Register::UnknownPropertyName`, `CosTrading::UnknownOfferId`.
-    #[derive(Clone)]
     pub enum RegisterModifyError {
         /// The exception `CosTrading::DuplicatePropertyName`.
         DuplicatePropertyName(DuplicatePropertyName),
@@ -1013,7 +885,6 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalConstraint`, `CosTrading::IllegalServiceType`, `CosTrading::Register::NoMatchingOffers`, `CosTrading::UnknownServiceType`.
-    #[derive(Clone)]
     pub enum IllegalConstraintOrIllegalServiceTypeOrNoMatchingOffersOrUnknownServiceTypeError {
         /// The exception `CosTrading::IllegalConstraint`.
         IllegalConstraint(IllegalConstraint),
@@ -1033,7 +904,6 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::Register::IllegalTraderName`, `CosTrading::Register::RegisterNotSupported`, `CosTrading::Register::UnknownTraderName`.
-    #[derive(Clone)]
     pub enum IllegalTraderNameOrRegisterNotSupportedOrUnknownTraderNameError {
         /// The exception `CosTrading::Register::IllegalTraderName`.
         IllegalTraderName(register::IllegalTraderName),
@@ -1067,7 +937,6 @@ pub mod cos_trading {
             properties: super::PropertySeq as "properties" = super::property_seq_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct InvalidObjectRef {
             pub r#ref: Option<rt::ObjectRef>,
         }
@@ -1077,7 +946,6 @@ pub mod cos_trading {
             "InvalidObjectRef", r#ref: Option<rt::ObjectRef> as "ref"
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct UnknownPropertyName {
             pub name: super::PropertyName,
         }
@@ -1087,7 +955,6 @@ pub mod cos_trading {
             "UnknownPropertyName", name: super::PropertyName as "name" = super::property_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct InterfaceTypeMismatch {
             pub r#type: super::ServiceTypeName,
             pub reference: Option<rt::ObjectRef>,
@@ -1100,7 +967,6 @@ pub mod cos_trading {
             reference: Option<rt::ObjectRef> as "reference"
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct ProxyOfferId {
             pub id: super::OfferId,
         }
@@ -1110,7 +976,6 @@ pub mod cos_trading {
             id: super::OfferId as "id" = super::offer_id_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct MandatoryProperty {
             pub r#type: super::ServiceTypeName,
             pub name: super::PropertyName,
@@ -1122,7 +987,6 @@ pub mod cos_trading {
             name: super::PropertyName as "name" = super::property_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct ReadonlyProperty {
             pub r#type: super::ServiceTypeName,
             pub name: super::PropertyName,
@@ -1134,7 +998,6 @@ pub mod cos_trading {
             name: super::PropertyName as "name" = super::property_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct NoMatchingOffers {
             pub constr: super::Constraint,
         }
@@ -1144,7 +1007,6 @@ pub mod cos_trading {
             "NoMatchingOffers", constr: super::Constraint as "constr" = super::constraint_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct IllegalTraderName {
             pub name: super::TraderName,
         }
@@ -1154,7 +1016,6 @@ pub mod cos_trading {
             "IllegalTraderName", name: super::TraderName as "name" = super::trader_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct UnknownTraderName {
             pub name: super::TraderName,
         }
@@ -1164,7 +1025,6 @@ pub mod cos_trading {
             "UnknownTraderName", name: super::TraderName as "name" = super::trader_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct RegisterNotSupported {
             pub name: super::TraderName,
         }
@@ -1393,74 +1253,17 @@ pub mod cos_trading {
         ) -> Result<(), link::ModifyLinkError>;
     }
 
-    impl<S: LinkServant + ?Sized> LinkServant for ::std::sync::Arc<S> {
-        fn add_link(
-            &self,
-            name: &str,
-            target: Option<&Lookup>,
-            def_pass_on_follow_rule: FollowOption,
-            limiting_follow_rule: FollowOption,
-        ) -> Result<(), link::AddLinkError> {
-            S::add_link(
-                self,
-                name,
-                target,
-                def_pass_on_follow_rule,
-                limiting_follow_rule,
-            )
-        }
-
-        fn remove_link(&self, name: &str) -> Result<(), link::RemoveLinkError> {
-            S::remove_link(self, name)
-        }
-
-        fn describe_link(
-            &self,
-            name: &str,
-        ) -> Result<link::LinkInfo, link::DescribeLinkError> {
-            S::describe_link(self, name)
-        }
-
-        fn list_links(&self) -> Result<LinkNameSeq, rt::SystemException> {
-            S::list_links(self)
-        }
-
-        fn modify_link(
-            &self,
-            name: &str,
-            def_pass_on_follow_rule: FollowOption,
-            limiting_follow_rule: FollowOption,
-        ) -> Result<(), link::ModifyLinkError> {
-            S::modify_link(self, name, def_pass_on_follow_rule, limiting_follow_rule)
-        }
-    }
-
     /// Dispatches requests for `CosTrading::Link` to an implementation of its servant trait.
-    pub struct LinkSkeleton<S>(pub S);
+    pub type LinkSkeleton<S> = rt::Skeleton<Link, S>;
 
-    impl<S> LinkSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: LinkServant + ?Sized> rt::Dispatch<S> for Link {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosTrading/TraderComponents:1.0",
+            "IDL:omg.org/CosTrading/SupportAttributes:1.0",
+            "IDL:omg.org/CosTrading/LinkAttributes:1.0",
+        ];
 
-    impl<S: LinkServant> rt::Servant for LinkSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTrading/Link:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTrading/Link:1.0" |
-                "IDL:omg.org/CosTrading/TraderComponents:1.0" |
-                "IDL:omg.org/CosTrading/SupportAttributes:1.0" |
-                "IDL:omg.org/CosTrading/LinkAttributes:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_admin_if",
@@ -1480,98 +1283,83 @@ pub mod cos_trading {
                     "remove_link",
                 ],
                 0,
-                &[4, 10, 1, 30, 5],
-                &[14, 9, 2, 5, 10, 0, 13, 15, 7, 6, 1, 15, 4, 8, 12, 15, 3, 11],
+                b"\x04\0\n\0\x01\0\x1E\0\x05\0\x0E\0\t\0\x02\0\x05\0\n\0\0\0\r\0\x0F\0\x07\0\x06\0\x01\0\x0F\0\x04\0\x08\0\x0C\0\x0F\0\x03\0\x0B\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 1, 2, 0, 3, 4, 0, 1, 2, 3, 0, 0, 0, 0, 0];
+            const INDEXES: &[u8] = b"\0\x01\x02\0\x03\x04\0\x01\x02\x03\0\0\0\0\0";
             match operation {
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    let target: Option<Lookup> = rt::decode(input)?;
-                    let def_pass_on_follow_rule: FollowOption = rt::decode(input)?;
-                    let limiting_follow_rule: FollowOption = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        LinkServant::add_link(
-                            &self.0,
-                            &name,
-                            target.as_ref(),
-                            def_pass_on_follow_rule,
-                            limiting_follow_rule,
+                        |(name, target, def_pass_on_follow_rule, limiting_follow_rule)| LinkServant::add_link(
+                            servant,
+                            rt::text(name),
+                            rt::Option::as_ref(target),
+                            *def_pass_on_follow_rule,
+                            *limiting_follow_rule,
                         ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, LinkServant::describe_link(&self.0, &name))
-                }
-                12 => rt::answer(call, LinkServant::list_links(&self.0)),
-                13 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    let def_pass_on_follow_rule: FollowOption = rt::decode(input)?;
-                    let limiting_follow_rule: FollowOption = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        LinkServant::modify_link(
-                            &self.0,
-                            &name,
-                            def_pass_on_follow_rule,
-                            limiting_follow_rule,
+                        |(name,)| LinkServant::describe_link(servant, rt::text(name)),
+                    )
+                }
+                12 => rt::answer(call, LinkServant::list_links(servant)),
+                13 => {
+                    rt::serve(
+                        call,
+                        |(name, def_pass_on_follow_rule, limiting_follow_rule)| LinkServant::modify_link(
+                            servant,
+                            rt::text(name),
+                            *def_pass_on_follow_rule,
+                            *limiting_follow_rule,
                         ),
                     )
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, LinkServant::remove_link(&self.0, &name))
+                    rt::serve(
+                        call,
+                        |(name,)| LinkServant::remove_link(servant, rt::text(name)),
+                    )
                 }
                 0..=2 | 4..=5 => {
-                    TraderComponentsSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        TraderComponents,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 6..=9 => {
-                    SupportAttributesSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        SupportAttributes,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 3 => {
-                    LinkAttributesSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        LinkAttributes,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { Link, LinkServant by LinkSkeleton }
+    rt::served! { Link, LinkServant }
 
     /// The errors of operations that raise `CosTrading::InvalidLookupRef`, `CosTrading::Link::DefaultFollowTooPermissive`, `CosTrading::Link::DuplicateLinkName`, `CosTrading::Link::IllegalLinkName`, `CosTrading::Link::LimitingFollowTooPermissive`.
-    #[derive(Clone)]
     pub enum LinkAddLinkError {
         /// The exception `CosTrading::InvalidLookupRef`.
         InvalidLookupRef(InvalidLookupRef),
@@ -1594,7 +1382,6 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::Link::IllegalLinkName`, `CosTrading::Link::UnknownLinkName`.
-    #[derive(Clone)]
     pub enum IllegalLinkNameOrUnknownLinkNameError {
         /// The exception `CosTrading::Link::IllegalLinkName`.
         IllegalLinkName(link::IllegalLinkName),
@@ -1609,7 +1396,6 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::Link::DefaultFollowTooPermissive`, `CosTrading::Link::IllegalLinkName`, `CosTrading::Link::LimitingFollowTooPermissive`, `CosTrading::Link::UnknownLinkName`.
-    #[derive(Clone)]
     pub enum DefaultFollowTooPermissiveOrIllegalLinkNameOrLimitingFollowTooPermissiveOrUnknownLinkNameError {
         /// The exception `CosTrading::Link::DefaultFollowTooPermissive`.
         DefaultFollowTooPermissive(link::DefaultFollowTooPermissive),
@@ -1648,7 +1434,6 @@ pub mod cos_trading {
             limiting_follow_rule: super::FollowOption as "limiting_follow_rule"
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct IllegalLinkName {
             pub name: super::LinkName,
         }
@@ -1658,7 +1443,6 @@ pub mod cos_trading {
             "IllegalLinkName", name: super::LinkName as "name" = super::link_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct UnknownLinkName {
             pub name: super::LinkName,
         }
@@ -1668,7 +1452,6 @@ pub mod cos_trading {
             "UnknownLinkName", name: super::LinkName as "name" = super::link_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct DuplicateLinkName {
             pub name: super::LinkName,
         }
@@ -1678,7 +1461,6 @@ pub mod cos_trading {
             "DuplicateLinkName", name: super::LinkName as "name" = super::link_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct DefaultFollowTooPermissive {
             pub def_pass_on_follow_rule: super::FollowOption,
             pub limiting_follow_rule: super::FollowOption,
@@ -1691,7 +1473,6 @@ pub mod cos_trading {
             limiting_follow_rule: super::FollowOption as "limiting_follow_rule"
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct LimitingFollowTooPermissive {
             pub limiting_follow_rule: super::FollowOption,
             pub max_link_follow_policy: super::FollowOption,
@@ -1859,64 +1640,16 @@ pub mod cos_trading {
         ) -> Result<proxy::ProxyInfo, proxy::DescribeProxyError>;
     }
 
-    impl<S: ProxyServant + ?Sized> ProxyServant for ::std::sync::Arc<S> {
-        fn export_proxy(
-            &self,
-            target: Option<&Lookup>,
-            r#type: &str,
-            properties: &[Property],
-            if_match_all: bool,
-            recipe: &str,
-            policies_to_pass_on: &[Policy],
-        ) -> Result<OfferId, proxy::ExportProxyError> {
-            S::export_proxy(
-                self,
-                target,
-                r#type,
-                properties,
-                if_match_all,
-                recipe,
-                policies_to_pass_on,
-            )
-        }
-
-        fn withdraw_proxy(&self, id: &str) -> Result<(), proxy::WithdrawProxyError> {
-            S::withdraw_proxy(self, id)
-        }
-
-        fn describe_proxy(
-            &self,
-            id: &str,
-        ) -> Result<proxy::ProxyInfo, proxy::DescribeProxyError> {
-            S::describe_proxy(self, id)
-        }
-    }
-
     /// Dispatches requests for `CosTrading::Proxy` to an implementation of its servant trait.
-    pub struct ProxySkeleton<S>(pub S);
+    pub type ProxySkeleton<S> = rt::Skeleton<Proxy, S>;
 
-    impl<S> ProxySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: ProxyServant + ?Sized> rt::Dispatch<S> for Proxy {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosTrading/TraderComponents:1.0",
+            "IDL:omg.org/CosTrading/SupportAttributes:1.0",
+        ];
 
-    impl<S: ProxyServant> rt::Servant for ProxySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTrading/Proxy:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTrading/Proxy:1.0" |
-                "IDL:omg.org/CosTrading/TraderComponents:1.0" |
-                "IDL:omg.org/CosTrading/SupportAttributes:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_admin_if",
@@ -1933,77 +1666,75 @@ pub mod cos_trading {
                     "withdraw_proxy",
                 ],
                 0,
-                &[1, 6, 0, 3],
-                &[8, 0, 12, 12, 7, 2, 1, 4, 11, 12, 5, 3, 9, 10, 6],
+                b"\x01\0\x06\0\0\0\x03\0\x08\0\0\0\x0C\0\x0C\0\x07\0\x02\0\x01\0\x04\0\x0B\0\x0C\0\x05\0\x03\0\t\0\n\0\x06\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 1, 2, 3, 4, 0, 1, 2, 3, 0, 0, 0];
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\0\x01\x02\x03\0\0\0";
             match operation {
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let id = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, ProxyServant::describe_proxy(&self.0, &id))
+                    rt::serve(
+                        call,
+                        |(id,)| ProxyServant::describe_proxy(servant, rt::text(id)),
+                    )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let target: Option<Lookup> = rt::decode(input)?;
-                    let r#type = input.str()?;
-                    let properties = <Property as rt::Decode>::lend(input)?;
-                    let if_match_all: bool = rt::decode(input)?;
-                    let recipe = input.str()?;
-                    let policies_to_pass_on = <Policy as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
+                        |
+                            (
+                                target,
+                                r#type,
+                                properties,
+                                if_match_all,
+                                recipe,
+                                policies_to_pass_on,
+                            )|
                         ProxyServant::export_proxy(
-                            &self.0,
-                            target.as_ref(),
-                            &r#type,
-                            &properties,
-                            if_match_all,
-                            &recipe,
-                            &policies_to_pass_on,
+                            servant,
+                            rt::Option::as_ref(target),
+                            rt::text(r#type),
+                            rt::slice(properties),
+                            *if_match_all,
+                            rt::text(recipe),
+                            rt::slice(policies_to_pass_on),
                         ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let id = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, ProxyServant::withdraw_proxy(&self.0, &id))
+                    rt::serve(
+                        call,
+                        |(id,)| ProxyServant::withdraw_proxy(servant, rt::text(id)),
+                    )
                 }
                 0..=4 => {
-                    TraderComponentsSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        TraderComponents,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 5..=8 => {
-                    SupportAttributesSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        SupportAttributes,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { Proxy, ProxyServant by ProxySkeleton }
+    rt::served! { Proxy, ProxyServant }
 
     /// The errors of operations that raise `CosTrading::DuplicatePolicyName`, `CosTrading::DuplicatePropertyName`, `CosTrading::IllegalPropertyName`, `CosTrading::IllegalServiceType`, `CosTrading::InvalidLookupRef`, `CosTrading::MissingMandatoryProperty`, `CosTrading::PropertyTypeMismatch`, `CosTrading::Proxy::IllegalRecipe`, `CosTrading::ReadonlyDynamicProperty`, `CosTrading::UnknownServiceType`.
-    #[derive(Clone)]
     pub enum ProxyExportProxyError {
         /// The exception `CosTrading::DuplicatePolicyName`.
         DuplicatePolicyName(DuplicatePolicyName),
@@ -2038,7 +1769,6 @@ pub mod cos_trading {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalOfferId`, `CosTrading::Proxy::NotProxyOfferId`, `CosTrading::UnknownOfferId`.
-    #[derive(Clone)]
     pub enum IllegalOfferIdOrNotProxyOfferIdOrUnknownOfferIdError {
         /// The exception `CosTrading::IllegalOfferId`.
         IllegalOfferId(IllegalOfferId),
@@ -2082,7 +1812,6 @@ pub mod cos_trading {
             policies_to_pass_on: super::PolicySeq as "policies_to_pass_on" = super::policy_seq_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct IllegalRecipe {
             pub recipe: ConstraintRecipe,
         }
@@ -2092,7 +1821,6 @@ pub mod cos_trading {
             recipe: ConstraintRecipe as "recipe" = constraint_recipe_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct NotProxyOfferId {
             pub id: super::OfferId,
         }
@@ -2685,145 +2413,18 @@ pub mod cos_trading {
         ) -> Result<(OfferIdSeq, Option<OfferIdIterator>), admin::ListProxiesError>;
     }
 
-    impl<S: AdminServant + ?Sized> AdminServant for ::std::sync::Arc<S> {
-        fn request_id_stem(&self) -> Result<admin::OctetSeq, rt::SystemException> {
-            S::request_id_stem(self)
-        }
-
-        fn set_def_search_card(&self, value: u32) -> Result<u32, rt::SystemException> {
-            S::set_def_search_card(self, value)
-        }
-
-        fn set_max_search_card(&self, value: u32) -> Result<u32, rt::SystemException> {
-            S::set_max_search_card(self, value)
-        }
-
-        fn set_def_match_card(&self, value: u32) -> Result<u32, rt::SystemException> {
-            S::set_def_match_card(self, value)
-        }
-
-        fn set_max_match_card(&self, value: u32) -> Result<u32, rt::SystemException> {
-            S::set_max_match_card(self, value)
-        }
-
-        fn set_def_return_card(&self, value: u32) -> Result<u32, rt::SystemException> {
-            S::set_def_return_card(self, value)
-        }
-
-        fn set_max_return_card(&self, value: u32) -> Result<u32, rt::SystemException> {
-            S::set_max_return_card(self, value)
-        }
-
-        fn set_max_list(&self, value: u32) -> Result<u32, rt::SystemException> {
-            S::set_max_list(self, value)
-        }
-
-        fn set_supports_modifiable_properties(
-            &self,
-            value: bool,
-        ) -> Result<bool, rt::SystemException> {
-            S::set_supports_modifiable_properties(self, value)
-        }
-
-        fn set_supports_dynamic_properties(
-            &self,
-            value: bool,
-        ) -> Result<bool, rt::SystemException> {
-            S::set_supports_dynamic_properties(self, value)
-        }
-
-        fn set_supports_proxy_offers(
-            &self,
-            value: bool,
-        ) -> Result<bool, rt::SystemException> {
-            S::set_supports_proxy_offers(self, value)
-        }
-
-        fn set_def_hop_count(&self, value: u32) -> Result<u32, rt::SystemException> {
-            S::set_def_hop_count(self, value)
-        }
-
-        fn set_max_hop_count(&self, value: u32) -> Result<u32, rt::SystemException> {
-            S::set_max_hop_count(self, value)
-        }
-
-        fn set_def_follow_policy(
-            &self,
-            policy: FollowOption,
-        ) -> Result<FollowOption, rt::SystemException> {
-            S::set_def_follow_policy(self, policy)
-        }
-
-        fn set_max_follow_policy(
-            &self,
-            policy: FollowOption,
-        ) -> Result<FollowOption, rt::SystemException> {
-            S::set_max_follow_policy(self, policy)
-        }
-
-        fn set_max_link_follow_policy(
-            &self,
-            policy: FollowOption,
-        ) -> Result<FollowOption, rt::SystemException> {
-            S::set_max_link_follow_policy(self, policy)
-        }
-
-        fn set_type_repos(
-            &self,
-            repository: Option<&TypeRepository>,
-        ) -> Result<Option<TypeRepository>, rt::SystemException> {
-            S::set_type_repos(self, repository)
-        }
-
-        fn set_request_id_stem(
-            &self,
-            stem: &[u8],
-        ) -> Result<admin::OctetSeq, rt::SystemException> {
-            S::set_request_id_stem(self, stem)
-        }
-
-        fn list_offers(
-            &self,
-            how_many: u32,
-        ) -> Result<(OfferIdSeq, Option<OfferIdIterator>), admin::ListOffersError> {
-            S::list_offers(self, how_many)
-        }
-
-        fn list_proxies(
-            &self,
-            how_many: u32,
-        ) -> Result<(OfferIdSeq, Option<OfferIdIterator>), admin::ListProxiesError> {
-            S::list_proxies(self, how_many)
-        }
-    }
-
     /// Dispatches requests for `CosTrading::Admin` to an implementation of its servant trait.
-    pub struct AdminSkeleton<S>(pub S);
+    pub type AdminSkeleton<S> = rt::Skeleton<Admin, S>;
 
-    impl<S> AdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: AdminServant + ?Sized> rt::Dispatch<S> for Admin {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosTrading/TraderComponents:1.0",
+            "IDL:omg.org/CosTrading/SupportAttributes:1.0",
+            "IDL:omg.org/CosTrading/ImportAttributes:1.0",
+            "IDL:omg.org/CosTrading/LinkAttributes:1.0",
+        ];
 
-    impl<S: AdminServant> rt::Servant for AdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTrading/Admin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTrading/Admin:1.0" |
-                "IDL:omg.org/CosTrading/TraderComponents:1.0" |
-                "IDL:omg.org/CosTrading/SupportAttributes:1.0" |
-                "IDL:omg.org/CosTrading/ImportAttributes:1.0" |
-                "IDL:omg.org/CosTrading/LinkAttributes:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_admin_if",
@@ -2869,202 +2470,187 @@ pub mod cos_trading {
                     "set_type_repos",
                 ],
                 0,
-                &[2, 0, 12, 1, 0, 2, 2, 25, 2, 9, 31, 4, 3, 8],
-                &[
-                    9, 16, 4, 7, 39, 25, 17, 10, 24, 29, 23, 31, 27, 41, 12, 14, 41, 28,
-                    41, 5, 41, 22, 1, 8, 30, 34, 15, 41, 41, 41, 26, 35, 37, 3, 38, 32,
-                    18, 41, 41, 41, 20, 33, 19, 0, 36, 13, 40, 21, 6, 11, 2,
-                ],
+                b"\x02\0\0\0\x0C\0\x01\0\0\0\x02\0\x02\0\x19\0\x02\0\t\0\x1F\0\x04\0\x03\0\x08\0\t\0\x10\0\x04\0\x07\0'\0\x19\0\x11\0\n\0\x18\0\x1D\0\x17\0\x1F\0\x1B\0)\0\x0C\0\x0E\0)\0\x1C\0)\0\x05\0)\0\x16\0\x01\0\x08\0\x1E\0\"\0\x0F\0)\0)\0)\0\x1A\0#\0%\0\x03\0&\0 \0\x12\0)\0)\0)\0\x14\0!\0\x13\0\0\0$\0\r\0(\0\x15\0\x06\0\x0B\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[usize] = &[
-                0, 0, 1, 2, 3, 4, 1, 2, 5, 6, 0, 7, 8, 9, 10, 3, 4, 0, 0, 1, 2, 3, 0, 0,
-                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-            ];
+            const INDEXES: &[u8] = b"\0\0\x01\x02\x03\x04\x01\x02\x05\x06\0\x07\x08\t\n\x03\x04\0\0\x01\x02\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
             match operation {
-                17 => rt::answer(call, AdminServant::request_id_stem(&self.0)),
+                17 => rt::answer(call, AdminServant::request_id_stem(servant)),
                 22 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::list_offers(&self.0, how_many))
+                    rt::serve(
+                        call,
+                        |(how_many,)| AdminServant::list_offers(servant, *how_many),
+                    )
                 }
                 23 => {
-                    let input = &mut call.arguments()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::list_proxies(&self.0, how_many))
+                    rt::serve(
+                        call,
+                        |(how_many,)| AdminServant::list_proxies(servant, *how_many),
+                    )
                 }
                 24 => {
-                    let input = &mut call.arguments()?;
-                    let policy: FollowOption = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdminServant::set_def_follow_policy(&self.0, policy),
+                        |(policy,)| AdminServant::set_def_follow_policy(servant, *policy),
                     )
                 }
                 25 => {
-                    let input = &mut call.arguments()?;
-                    let value: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::set_def_hop_count(&self.0, value))
+                    rt::serve(
+                        call,
+                        |(value,)| AdminServant::set_def_hop_count(servant, *value),
+                    )
                 }
                 26 => {
-                    let input = &mut call.arguments()?;
-                    let value: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::set_def_match_card(&self.0, value))
+                    rt::serve(
+                        call,
+                        |(value,)| AdminServant::set_def_match_card(servant, *value),
+                    )
                 }
                 27 => {
-                    let input = &mut call.arguments()?;
-                    let value: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::set_def_return_card(&self.0, value))
+                    rt::serve(
+                        call,
+                        |(value,)| AdminServant::set_def_return_card(servant, *value),
+                    )
                 }
                 28 => {
-                    let input = &mut call.arguments()?;
-                    let value: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::set_def_search_card(&self.0, value))
+                    rt::serve(
+                        call,
+                        |(value,)| AdminServant::set_def_search_card(servant, *value),
+                    )
                 }
                 29 => {
-                    let input = &mut call.arguments()?;
-                    let policy: FollowOption = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdminServant::set_max_follow_policy(&self.0, policy),
+                        |(policy,)| AdminServant::set_max_follow_policy(servant, *policy),
                     )
                 }
                 30 => {
-                    let input = &mut call.arguments()?;
-                    let value: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::set_max_hop_count(&self.0, value))
+                    rt::serve(
+                        call,
+                        |(value,)| AdminServant::set_max_hop_count(servant, *value),
+                    )
                 }
                 31 => {
-                    let input = &mut call.arguments()?;
-                    let policy: FollowOption = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdminServant::set_max_link_follow_policy(&self.0, policy),
+                        |(policy,)| AdminServant::set_max_link_follow_policy(
+                            servant,
+                            *policy,
+                        ),
                     )
                 }
                 32 => {
-                    let input = &mut call.arguments()?;
-                    let value: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::set_max_list(&self.0, value))
+                    rt::serve(
+                        call,
+                        |(value,)| AdminServant::set_max_list(servant, *value),
+                    )
                 }
                 33 => {
-                    let input = &mut call.arguments()?;
-                    let value: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::set_max_match_card(&self.0, value))
+                    rt::serve(
+                        call,
+                        |(value,)| AdminServant::set_max_match_card(servant, *value),
+                    )
                 }
                 34 => {
-                    let input = &mut call.arguments()?;
-                    let value: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::set_max_return_card(&self.0, value))
+                    rt::serve(
+                        call,
+                        |(value,)| AdminServant::set_max_return_card(servant, *value),
+                    )
                 }
                 35 => {
-                    let input = &mut call.arguments()?;
-                    let value: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::set_max_search_card(&self.0, value))
+                    rt::serve(
+                        call,
+                        |(value,)| AdminServant::set_max_search_card(servant, *value),
+                    )
                 }
                 36 => {
-                    let input = &mut call.arguments()?;
-                    let stem = <u8 as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdminServant::set_request_id_stem(&self.0, &stem))
+                    rt::serve(
+                        call,
+                        |(stem,)| AdminServant::set_request_id_stem(
+                            servant,
+                            rt::slice(stem),
+                        ),
+                    )
                 }
                 37 => {
-                    let input = &mut call.arguments()?;
-                    let value: bool = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdminServant::set_supports_dynamic_properties(&self.0, value),
+                        |(value,)| AdminServant::set_supports_dynamic_properties(
+                            servant,
+                            *value,
+                        ),
                     )
                 }
                 38 => {
-                    let input = &mut call.arguments()?;
-                    let value: bool = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdminServant::set_supports_modifiable_properties(&self.0, value),
+                        |(value,)| AdminServant::set_supports_modifiable_properties(
+                            servant,
+                            *value,
+                        ),
                     )
                 }
                 39 => {
-                    let input = &mut call.arguments()?;
-                    let value: bool = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdminServant::set_supports_proxy_offers(&self.0, value),
+                        |(value,)| AdminServant::set_supports_proxy_offers(
+                            servant,
+                            *value,
+                        ),
                     )
                 }
                 40 => {
-                    let input = &mut call.arguments()?;
-                    let repository: Option<TypeRepository> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdminServant::set_type_repos(&self.0, repository.as_ref()),
+                        |(repository,)| AdminServant::set_type_repos(
+                            servant,
+                            rt::Option::as_ref(repository),
+                        ),
                     )
                 }
                 0 | 6..=7 | 15..=16 => {
-                    TraderComponentsSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        TraderComponents,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 18..=21 => {
-                    SupportAttributesSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        SupportAttributes,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 1..=5 | 8..=9 | 11..=14 => {
-                    ImportAttributesSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        ImportAttributes,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 10 => {
-                    LinkAttributesSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        LinkAttributes,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { Admin, AdminServant by AdminSkeleton }
+    rt::served! { Admin, AdminServant }
 
     /// The errors of operations that raise `CosTrading::NotImplemented`.
-    #[derive(Clone)]
     pub enum NotImplementedError {
         /// The exception `CosTrading::NotImplemented`.
         NotImplemented(NotImplemented),
@@ -3142,74 +2728,36 @@ pub mod cos_trading {
         fn destroy(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: OfferIteratorServant + ?Sized> OfferIteratorServant for ::std::sync::Arc<S> {
-        fn max_left(&self) -> Result<u32, offer_iterator::MaxLeftError> {
-            S::max_left(self)
-        }
-
-        fn next_n(&self, n: u32) -> Result<(bool, OfferSeq), rt::SystemException> {
-            S::next_n(self, n)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-    }
-
     /// Dispatches requests for `CosTrading::OfferIterator` to an implementation of its servant trait.
-    pub struct OfferIteratorSkeleton<S>(pub S);
+    pub type OfferIteratorSkeleton<S> = rt::Skeleton<OfferIterator, S>;
 
-    impl<S> OfferIteratorSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: OfferIteratorServant> rt::Servant for OfferIteratorSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTrading/OfferIterator:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTrading/OfferIterator:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: OfferIteratorServant + ?Sized> rt::Dispatch<S> for OfferIterator {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "max_left", "next_n"],
                 0,
-                &[7],
-                &[0, 1, 2],
+                b"\x07\0\0\0\x01\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, OfferIteratorServant::destroy(&self.0)),
-                1 => rt::answer(call, OfferIteratorServant::max_left(&self.0)),
-                2 => {
-                    let input = &mut call.arguments()?;
-                    let n: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, OfferIteratorServant::next_n(&self.0, n))
-                }
-                _ => call.implicit(self),
+                0 => rt::answer(call, OfferIteratorServant::destroy(servant)),
+                1 => rt::answer(call, OfferIteratorServant::max_left(servant)),
+                2 => rt::serve(call, |(n,)| OfferIteratorServant::next_n(servant, *n)),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { OfferIterator, OfferIteratorServant by OfferIteratorSkeleton }
+    rt::served! { OfferIterator, OfferIteratorServant }
 
     /// The errors of operations that raise `CosTrading::UnknownMaxLeft`.
-    #[derive(Clone)]
     pub enum UnknownMaxLeftError {
         /// The exception `CosTrading::UnknownMaxLeft`.
         UnknownMaxLeft(UnknownMaxLeft),
@@ -3277,72 +2825,34 @@ pub mod cos_trading {
         fn destroy(&self) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: OfferIdIteratorServant + ?Sized> OfferIdIteratorServant
-    for ::std::sync::Arc<S> {
-        fn max_left(&self) -> Result<u32, offer_id_iterator::MaxLeftError> {
-            S::max_left(self)
-        }
-
-        fn next_n(&self, n: u32) -> Result<(bool, OfferIdSeq), rt::SystemException> {
-            S::next_n(self, n)
-        }
-
-        fn destroy(&self) -> Result<(), rt::SystemException> {
-            S::destroy(self)
-        }
-    }
-
     /// Dispatches requests for `CosTrading::OfferIdIterator` to an implementation of its servant trait.
-    pub struct OfferIdIteratorSkeleton<S>(pub S);
+    pub type OfferIdIteratorSkeleton<S> = rt::Skeleton<OfferIdIterator, S>;
 
-    impl<S> OfferIdIteratorSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: OfferIdIteratorServant> rt::Servant for OfferIdIteratorSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTrading/OfferIdIterator:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTrading/OfferIdIterator:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: OfferIdIteratorServant + ?Sized> rt::Dispatch<S> for OfferIdIterator {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "max_left", "next_n"],
                 0,
-                &[7],
-                &[0, 1, 2],
+                b"\x07\0\0\0\x01\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, OfferIdIteratorServant::destroy(&self.0)),
-                1 => rt::answer(call, OfferIdIteratorServant::max_left(&self.0)),
-                2 => {
-                    let input = &mut call.arguments()?;
-                    let n: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, OfferIdIteratorServant::next_n(&self.0, n))
-                }
-                _ => call.implicit(self),
+                0 => rt::answer(call, OfferIdIteratorServant::destroy(servant)),
+                1 => rt::answer(call, OfferIdIteratorServant::max_left(servant)),
+                2 => rt::serve(call, |(n,)| OfferIdIteratorServant::next_n(servant, *n)),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { OfferIdIterator, OfferIdIteratorServant by OfferIdIteratorSkeleton }
+    rt::served! { OfferIdIterator, OfferIdIteratorServant }
 
     /// Definitions nested in `CosTrading::OfferIdIterator`, and the errors of its operations.
     pub mod offer_id_iterator {
@@ -3495,21 +3005,18 @@ pub mod cos_trading {
         Vec<Policy>
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct UnknownMaxLeft {}
     rt::equal! { UnknownMaxLeft }
     rt::exception! {
         #[inline] members UnknownMaxLeft, "IDL:omg.org/CosTrading/UnknownMaxLeft:1.0", "UnknownMaxLeft"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NotImplemented {}
     rt::equal! { NotImplemented }
     rt::exception! {
         #[inline] members NotImplemented, "IDL:omg.org/CosTrading/NotImplemented:1.0", "NotImplemented"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct IllegalServiceType {
         pub r#type: ServiceTypeName,
     }
@@ -3519,7 +3026,6 @@ pub mod cos_trading {
         "IllegalServiceType", r#type: ServiceTypeName as "type" = service_type_name_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct UnknownServiceType {
         pub r#type: ServiceTypeName,
     }
@@ -3529,7 +3035,6 @@ pub mod cos_trading {
         "UnknownServiceType", r#type: ServiceTypeName as "type" = service_type_name_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct IllegalPropertyName {
         pub name: PropertyName,
     }
@@ -3539,7 +3044,6 @@ pub mod cos_trading {
         "IllegalPropertyName", name: PropertyName as "name" = property_name_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct DuplicatePropertyName {
         pub name: PropertyName,
     }
@@ -3549,7 +3053,6 @@ pub mod cos_trading {
         "DuplicatePropertyName", name: PropertyName as "name" = property_name_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct PropertyTypeMismatch {
         pub r#type: ServiceTypeName,
         pub prop: Property,
@@ -3560,7 +3063,6 @@ pub mod cos_trading {
         prop: Property as "prop"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct MissingMandatoryProperty {
         pub r#type: ServiceTypeName,
         pub name: PropertyName,
@@ -3572,7 +3074,6 @@ pub mod cos_trading {
         name: PropertyName as "name" = property_name_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct ReadonlyDynamicProperty {
         pub r#type: ServiceTypeName,
         pub name: PropertyName,
@@ -3584,7 +3085,6 @@ pub mod cos_trading {
         name: PropertyName as "name" = property_name_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct IllegalConstraint {
         pub constr: Constraint,
     }
@@ -3594,7 +3094,6 @@ pub mod cos_trading {
         constr: Constraint as "constr" = constraint_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidLookupRef {
         pub target: Option<Lookup>,
     }
@@ -3604,7 +3103,6 @@ pub mod cos_trading {
         target: Option<Lookup> as "target"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct IllegalOfferId {
         pub id: OfferId,
     }
@@ -3614,7 +3112,6 @@ pub mod cos_trading {
         id: OfferId as "id" = offer_id_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct UnknownOfferId {
         pub id: OfferId,
     }
@@ -3624,7 +3121,6 @@ pub mod cos_trading {
         id: OfferId as "id" = offer_id_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct DuplicatePolicyName {
         pub name: PolicyName,
     }
@@ -3716,42 +3212,26 @@ pub mod cos_trading {
         fn admin_if(&self) -> Result<Option<Admin>, rt::SystemException>;
     }
 
-    impl<S: TraderComponentsServant + ?Sized> TraderComponentsServant
-    for ::std::sync::Arc<S> {
-        fn lookup_if(&self) -> Result<Option<Lookup>, rt::SystemException> {
-            S::lookup_if(self)
-        }
-
-        fn register_if(&self) -> Result<Option<Register>, rt::SystemException> {
-            S::register_if(self)
-        }
-
-        fn link_if(&self) -> Result<Option<Link>, rt::SystemException> {
-            S::link_if(self)
-        }
-
-        fn proxy_if(&self) -> Result<Option<Proxy>, rt::SystemException> {
-            S::proxy_if(self)
-        }
-
-        fn admin_if(&self) -> Result<Option<Admin>, rt::SystemException> {
-            S::admin_if(self)
-        }
-    }
-
     /// Dispatches requests for `CosTrading::TraderComponents` to an implementation of its servant trait.
-    pub struct TraderComponentsSkeleton<S>(pub S);
+    pub type TraderComponentsSkeleton<S> = rt::Skeleton<TraderComponents, S>;
 
-    impl<S> TraderComponentsSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: TraderComponentsServant + ?Sized> rt::Dispatch<S> for TraderComponents {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &[
+                    "_get_admin_if",
+                    "_get_link_if",
+                    "_get_lookup_if",
+                    "_get_proxy_if",
+                    "_get_register_if",
+                ],
+                0,
+                b"\0\0\0\0\0\0\x01\0\x02\0\x04\0\x05\0\x03\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: TraderComponentsServant> TraderComponentsSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
@@ -3767,40 +3247,7 @@ pub mod cos_trading {
             }
         }
     }
-
-    impl<S: TraderComponentsServant> rt::Servant for TraderComponentsSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTrading/TraderComponents:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTrading/TraderComponents:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &[
-                    "_get_admin_if",
-                    "_get_link_if",
-                    "_get_lookup_if",
-                    "_get_proxy_if",
-                    "_get_register_if",
-                ],
-                0,
-                &[0, 0],
-                &[0, 1, 2, 4, 5, 3],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { TraderComponents, TraderComponentsServant by TraderComponentsSkeleton }
+    rt::served! { TraderComponents, TraderComponentsServant }
 
     /// A reference to a `CosTrading::SupportAttributes`.
     pub struct SupportAttributes(rt::ObjectRef);
@@ -3872,38 +3319,25 @@ pub mod cos_trading {
         fn type_repos(&self) -> Result<Option<TypeRepository>, rt::SystemException>;
     }
 
-    impl<S: SupportAttributesServant + ?Sized> SupportAttributesServant
-    for ::std::sync::Arc<S> {
-        fn supports_modifiable_properties(&self) -> Result<bool, rt::SystemException> {
-            S::supports_modifiable_properties(self)
-        }
-
-        fn supports_dynamic_properties(&self) -> Result<bool, rt::SystemException> {
-            S::supports_dynamic_properties(self)
-        }
-
-        fn supports_proxy_offers(&self) -> Result<bool, rt::SystemException> {
-            S::supports_proxy_offers(self)
-        }
-
-        fn type_repos(&self) -> Result<Option<TypeRepository>, rt::SystemException> {
-            S::type_repos(self)
-        }
-    }
-
     /// Dispatches requests for `CosTrading::SupportAttributes` to an implementation of its servant trait.
-    pub struct SupportAttributesSkeleton<S>(pub S);
+    pub type SupportAttributesSkeleton<S> = rt::Skeleton<SupportAttributes, S>;
 
-    impl<S> SupportAttributesSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: SupportAttributesServant + ?Sized> rt::Dispatch<S> for SupportAttributes {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &[
+                    "_get_supports_dynamic_properties",
+                    "_get_supports_modifiable_properties",
+                    "_get_supports_proxy_offers",
+                    "_get_type_repos",
+                ],
+                0,
+                b"\0\0\x02\0\x04\0\x03\0\x02\0\0\0\x01\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: SupportAttributesServant> SupportAttributesSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
@@ -3933,39 +3367,7 @@ pub mod cos_trading {
             }
         }
     }
-
-    impl<S: SupportAttributesServant> rt::Servant for SupportAttributesSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTrading/SupportAttributes:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTrading/SupportAttributes:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &[
-                    "_get_supports_dynamic_properties",
-                    "_get_supports_modifiable_properties",
-                    "_get_supports_proxy_offers",
-                    "_get_type_repos",
-                ],
-                0,
-                &[0, 2],
-                &[4, 3, 2, 0, 1],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { SupportAttributes, SupportAttributesServant by SupportAttributesSkeleton }
+    rt::served! { SupportAttributes, SupportAttributesServant }
 
     /// A reference to a `CosTrading::ImportAttributes`.
     pub struct ImportAttributes(rt::ObjectRef);
@@ -4115,66 +3517,32 @@ pub mod cos_trading {
         fn max_follow_policy(&self) -> Result<FollowOption, rt::SystemException>;
     }
 
-    impl<S: ImportAttributesServant + ?Sized> ImportAttributesServant
-    for ::std::sync::Arc<S> {
-        fn def_search_card(&self) -> Result<u32, rt::SystemException> {
-            S::def_search_card(self)
-        }
-
-        fn max_search_card(&self) -> Result<u32, rt::SystemException> {
-            S::max_search_card(self)
-        }
-
-        fn def_match_card(&self) -> Result<u32, rt::SystemException> {
-            S::def_match_card(self)
-        }
-
-        fn max_match_card(&self) -> Result<u32, rt::SystemException> {
-            S::max_match_card(self)
-        }
-
-        fn def_return_card(&self) -> Result<u32, rt::SystemException> {
-            S::def_return_card(self)
-        }
-
-        fn max_return_card(&self) -> Result<u32, rt::SystemException> {
-            S::max_return_card(self)
-        }
-
-        fn max_list(&self) -> Result<u32, rt::SystemException> {
-            S::max_list(self)
-        }
-
-        fn def_hop_count(&self) -> Result<u32, rt::SystemException> {
-            S::def_hop_count(self)
-        }
-
-        fn max_hop_count(&self) -> Result<u32, rt::SystemException> {
-            S::max_hop_count(self)
-        }
-
-        fn def_follow_policy(&self) -> Result<FollowOption, rt::SystemException> {
-            S::def_follow_policy(self)
-        }
-
-        fn max_follow_policy(&self) -> Result<FollowOption, rt::SystemException> {
-            S::max_follow_policy(self)
-        }
-    }
-
     /// Dispatches requests for `CosTrading::ImportAttributes` to an implementation of its servant trait.
-    pub struct ImportAttributesSkeleton<S>(pub S);
+    pub type ImportAttributesSkeleton<S> = rt::Skeleton<ImportAttributes, S>;
 
-    impl<S> ImportAttributesSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: ImportAttributesServant + ?Sized> rt::Dispatch<S> for ImportAttributes {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &[
+                    "_get_def_follow_policy",
+                    "_get_def_hop_count",
+                    "_get_def_match_card",
+                    "_get_def_return_card",
+                    "_get_def_search_card",
+                    "_get_max_follow_policy",
+                    "_get_max_hop_count",
+                    "_get_max_list",
+                    "_get_max_match_card",
+                    "_get_max_return_card",
+                    "_get_max_search_card",
+                ],
+                0,
+                b"\x02\0\t\0\x01\0\n\0\t\0\x04\0\n\0\x08\0\x05\0\x0B\0\x0B\0\x02\0\x01\0\x06\0\x03\0\0\0\x07\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: ImportAttributesServant> ImportAttributesSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
@@ -4200,46 +3568,7 @@ pub mod cos_trading {
             }
         }
     }
-
-    impl<S: ImportAttributesServant> rt::Servant for ImportAttributesSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTrading/ImportAttributes:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTrading/ImportAttributes:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &[
-                    "_get_def_follow_policy",
-                    "_get_def_hop_count",
-                    "_get_def_match_card",
-                    "_get_def_return_card",
-                    "_get_def_search_card",
-                    "_get_max_follow_policy",
-                    "_get_max_hop_count",
-                    "_get_max_list",
-                    "_get_max_match_card",
-                    "_get_max_return_card",
-                    "_get_max_search_card",
-                ],
-                0,
-                &[2, 9, 1, 10],
-                &[9, 4, 10, 8, 5, 11, 11, 2, 1, 6, 3, 0, 7],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { ImportAttributes, ImportAttributesServant by ImportAttributesSkeleton }
+    rt::served! { ImportAttributes, ImportAttributesServant }
 
     /// A reference to a `CosTrading::LinkAttributes`.
     pub struct LinkAttributes(rt::ObjectRef);
@@ -4269,26 +3598,20 @@ pub mod cos_trading {
         fn max_link_follow_policy(&self) -> Result<FollowOption, rt::SystemException>;
     }
 
-    impl<S: LinkAttributesServant + ?Sized> LinkAttributesServant
-    for ::std::sync::Arc<S> {
-        fn max_link_follow_policy(&self) -> Result<FollowOption, rt::SystemException> {
-            S::max_link_follow_policy(self)
-        }
-    }
-
     /// Dispatches requests for `CosTrading::LinkAttributes` to an implementation of its servant trait.
-    pub struct LinkAttributesSkeleton<S>(pub S);
+    pub type LinkAttributesSkeleton<S> = rt::Skeleton<LinkAttributes, S>;
 
-    impl<S> LinkAttributesSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: LinkAttributesServant + ?Sized> rt::Dispatch<S> for LinkAttributes {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["_get_max_link_follow_policy"],
+                0,
+                b"\0\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: LinkAttributesServant> LinkAttributesSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
@@ -4305,34 +3628,7 @@ pub mod cos_trading {
             }
         }
     }
-
-    impl<S: LinkAttributesServant> rt::Servant for LinkAttributesSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTrading/LinkAttributes:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTrading/LinkAttributes:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["_get_max_link_follow_policy"],
-                0,
-                &[0],
-                &[0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { LinkAttributes, LinkAttributesServant by LinkAttributesSkeleton }
+    rt::served! { LinkAttributes, LinkAttributesServant }
 }
 
 /// The repository of service types (Trading Object Service 1.0, 16.6).
@@ -4568,100 +3864,12 @@ pub mod cos_trading_repos {
         ) -> Result<(), service_type_repository::UnmaskTypeError>;
     }
 
-    impl<S: ServiceTypeRepositoryServant + ?Sized> ServiceTypeRepositoryServant
-    for ::std::sync::Arc<S> {
-        fn incarnation(
-            &self,
-        ) -> Result<service_type_repository::IncarnationNumber, rt::SystemException> {
-            S::incarnation(self)
-        }
-
-        fn add_type(
-            &self,
-            name: &str,
-            if_name: &str,
-            props: &[service_type_repository::PropStruct],
-            super_types: &[super::cos_trading::ServiceTypeName],
-        ) -> Result<
-            service_type_repository::IncarnationNumber,
-            service_type_repository::AddTypeError,
-        > {
-            S::add_type(self, name, if_name, props, super_types)
-        }
-
-        fn remove_type(
-            &self,
-            name: &str,
-        ) -> Result<(), service_type_repository::RemoveTypeError> {
-            S::remove_type(self, name)
-        }
-
-        fn list_types(
-            &self,
-            which_types: &service_type_repository::SpecifiedServiceTypes,
-        ) -> Result<service_type_repository::ServiceTypeNameSeq, rt::SystemException> {
-            S::list_types(self, which_types)
-        }
-
-        fn describe_type(
-            &self,
-            name: &str,
-        ) -> Result<
-            service_type_repository::TypeStruct,
-            service_type_repository::DescribeTypeError,
-        > {
-            S::describe_type(self, name)
-        }
-
-        fn fully_describe_type(
-            &self,
-            name: &str,
-        ) -> Result<
-            service_type_repository::TypeStruct,
-            service_type_repository::FullyDescribeTypeError,
-        > {
-            S::fully_describe_type(self, name)
-        }
-
-        fn mask_type(
-            &self,
-            name: &str,
-        ) -> Result<(), service_type_repository::MaskTypeError> {
-            S::mask_type(self, name)
-        }
-
-        fn unmask_type(
-            &self,
-            name: &str,
-        ) -> Result<(), service_type_repository::UnmaskTypeError> {
-            S::unmask_type(self, name)
-        }
-    }
-
     /// Dispatches requests for `CosTradingRepos::ServiceTypeRepository` to an implementation of its servant trait.
-    pub struct ServiceTypeRepositorySkeleton<S>(pub S);
+    pub type ServiceTypeRepositorySkeleton<S> = rt::Skeleton<ServiceTypeRepository, S>;
 
-    impl<S> ServiceTypeRepositorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: ServiceTypeRepositoryServant> rt::Servant
-    for ServiceTypeRepositorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTradingRepos/ServiceTypeRepository:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTradingRepos/ServiceTypeRepository:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: ServiceTypeRepositoryServant + ?Sized> rt::Dispatch<S>
+    for ServiceTypeRepository {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_incarnation",
@@ -4674,105 +3882,92 @@ pub mod cos_trading_repos {
                     "unmask_type",
                 ],
                 0,
-                &[1, 1, 2],
-                &[4, 3, 8, 0, 8, 6, 5, 1, 2, 7],
+                b"\x01\0\x01\0\x02\0\x04\0\x03\0\x08\0\0\0\x08\0\x06\0\x05\0\x01\0\x02\0\x07\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, ServiceTypeRepositoryServant::incarnation(&self.0)),
+                0 => rt::answer(call, ServiceTypeRepositoryServant::incarnation(servant)),
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    let if_name = input.str()?;
-                    let props = <service_type_repository::PropStruct as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let super_types = <super::cos_trading::ServiceTypeName as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ServiceTypeRepositoryServant::add_type(
-                            &self.0,
-                            &name,
-                            &if_name,
-                            &props,
-                            &super_types,
+                        |(name, if_name, props, super_types)| ServiceTypeRepositoryServant::add_type(
+                            servant,
+                            rt::text(name),
+                            rt::text(if_name),
+                            rt::slice(props),
+                            rt::slice(super_types),
                         ),
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ServiceTypeRepositoryServant::describe_type(&self.0, &name),
+                        |(name,)| ServiceTypeRepositoryServant::describe_type(
+                            servant,
+                            rt::text(name),
+                        ),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ServiceTypeRepositoryServant::fully_describe_type(&self.0, &name),
+                        |(name,)| ServiceTypeRepositoryServant::fully_describe_type(
+                            servant,
+                            rt::text(name),
+                        ),
                     )
                 }
                 4 => {
-                    let input = &mut call.arguments()?;
-                    let which_types: service_type_repository::SpecifiedServiceTypes = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ServiceTypeRepositoryServant::list_types(&self.0, &which_types),
+                        |(which_types,)| ServiceTypeRepositoryServant::list_types(
+                            servant,
+                            which_types,
+                        ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ServiceTypeRepositoryServant::mask_type(&self.0, &name),
+                        |(name,)| ServiceTypeRepositoryServant::mask_type(
+                            servant,
+                            rt::text(name),
+                        ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ServiceTypeRepositoryServant::remove_type(&self.0, &name),
+                        |(name,)| ServiceTypeRepositoryServant::remove_type(
+                            servant,
+                            rt::text(name),
+                        ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        ServiceTypeRepositoryServant::unmask_type(&self.0, &name),
+                        |(name,)| ServiceTypeRepositoryServant::unmask_type(
+                            servant,
+                            rt::text(name),
+                        ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { ServiceTypeRepository, ServiceTypeRepositoryServant by ServiceTypeRepositorySkeleton }
+    rt::served! { ServiceTypeRepository, ServiceTypeRepositoryServant }
 
     /// The errors of operations that raise `CosTrading::DuplicatePropertyName`, `CosTrading::IllegalPropertyName`, `CosTrading::IllegalServiceType`, `CosTrading::UnknownServiceType`, `CosTradingRepos::ServiceTypeRepository::DuplicateServiceTypeName`, `CosTradingRepos::ServiceTypeRepository::InterfaceTypeMismatch`, `CosTradingRepos::ServiceTypeRepository::ServiceTypeExists`, `CosTradingRepos::ServiceTypeRepository::ValueTypeRedefinition`.
-    #[derive(Clone)]
     pub enum ServiceTypeRepositoryAddTypeError {
         /// The exception `CosTrading::DuplicatePropertyName`.
         DuplicatePropertyName(super::cos_trading::DuplicatePropertyName),
@@ -4805,7 +4000,6 @@ pub mod cos_trading_repos {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalServiceType`, `CosTrading::UnknownServiceType`, `CosTradingRepos::ServiceTypeRepository::HasSubTypes`.
-    #[derive(Clone)]
     pub enum HasSubTypesOrIllegalServiceTypeOrUnknownServiceTypeError {
         /// The exception `CosTrading::IllegalServiceType`.
         IllegalServiceType(super::cos_trading::IllegalServiceType),
@@ -4824,7 +4018,6 @@ pub mod cos_trading_repos {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalServiceType`, `CosTrading::UnknownServiceType`.
-    #[derive(Clone)]
     pub enum IllegalServiceTypeOrUnknownServiceTypeError {
         /// The exception `CosTrading::IllegalServiceType`.
         IllegalServiceType(super::cos_trading::IllegalServiceType),
@@ -4840,7 +4033,6 @@ pub mod cos_trading_repos {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalServiceType`, `CosTrading::UnknownServiceType`, `CosTradingRepos::ServiceTypeRepository::AlreadyMasked`.
-    #[derive(Clone)]
     pub enum AlreadyMaskedOrIllegalServiceTypeOrUnknownServiceTypeError {
         /// The exception `CosTrading::IllegalServiceType`.
         IllegalServiceType(super::cos_trading::IllegalServiceType),
@@ -4859,7 +4051,6 @@ pub mod cos_trading_repos {
     }
 
     /// The errors of operations that raise `CosTrading::IllegalServiceType`, `CosTrading::UnknownServiceType`, `CosTradingRepos::ServiceTypeRepository::NotMasked`.
-    #[derive(Clone)]
     pub enum IllegalServiceTypeOrNotMaskedOrUnknownServiceTypeError {
         /// The exception `CosTrading::IllegalServiceType`.
         IllegalServiceType(super::cos_trading::IllegalServiceType),
@@ -5061,7 +4252,6 @@ pub mod cos_trading_repos {
             "IDL:omg.org/CosTradingRepos/ServiceTypeRepository/SpecifiedServiceTypes:1.0" => rt::TypeCode::union("IDL:omg.org/CosTradingRepos/ServiceTypeRepository/SpecifiedServiceTypes:1.0", "SpecifiedServiceTypes", &<ListOption as rt::Typed>::type_code(), &[(rt::Label::Value(1), "incarnation", <IncarnationNumber as rt::Typed>::type_code())])
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct ServiceTypeExists {
             pub name: super::super::cos_trading::ServiceTypeName,
         }
@@ -5072,7 +4262,6 @@ pub mod cos_trading_repos {
             name: super::super::cos_trading::ServiceTypeName as "name" = super::super::cos_trading::service_type_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct InterfaceTypeMismatch {
             pub base_service: super::super::cos_trading::ServiceTypeName,
             pub base_if: Identifier,
@@ -5090,7 +4279,6 @@ pub mod cos_trading_repos {
             derived_if: Identifier as "derived_if" = identifier_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct HasSubTypes {
             pub the_type: super::super::cos_trading::ServiceTypeName,
             pub sub_type: super::super::cos_trading::ServiceTypeName,
@@ -5103,7 +4291,6 @@ pub mod cos_trading_repos {
             sub_type: super::super::cos_trading::ServiceTypeName as "sub_type" = super::super::cos_trading::service_type_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct AlreadyMasked {
             pub name: super::super::cos_trading::ServiceTypeName,
         }
@@ -5114,7 +4301,6 @@ pub mod cos_trading_repos {
             name: super::super::cos_trading::ServiceTypeName as "name" = super::super::cos_trading::service_type_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct NotMasked {
             pub name: super::super::cos_trading::ServiceTypeName,
         }
@@ -5125,7 +4311,6 @@ pub mod cos_trading_repos {
             name: super::super::cos_trading::ServiceTypeName as "name" = super::super::cos_trading::service_type_name_tc
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct ValueTypeRedefinition {
             pub type_1: super::super::cos_trading::ServiceTypeName,
             pub definition_1: PropStruct,
@@ -5143,7 +4328,6 @@ pub mod cos_trading_repos {
             definition_2: PropStruct as "definition_2"
         }
 
-        #[derive(Clone, Debug, PartialEq)]
         pub struct DuplicateServiceTypeName {
             pub name: super::super::cos_trading::ServiceTypeName,
         }
@@ -5189,7 +4373,6 @@ pub mod cos_trading_repos {
 pub mod cos_trading_dynamic {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct DpEvalFailure {
         pub name: super::cos_trading::PropertyName,
         pub returned_type: rt::TypeCode,
@@ -5240,80 +4423,44 @@ pub mod cos_trading_dynamic {
         ) -> Result<rt::Any, dynamic_prop_eval::EvalDpError>;
     }
 
-    impl<S: DynamicPropEvalServant + ?Sized> DynamicPropEvalServant
-    for ::std::sync::Arc<S> {
-        fn eval_dp(
-            &self,
-            name: &str,
-            returned_type: &rt::TypeCode,
-            extra_info: &rt::Any,
-        ) -> Result<rt::Any, dynamic_prop_eval::EvalDpError> {
-            S::eval_dp(self, name, returned_type, extra_info)
-        }
-    }
-
     /// Dispatches requests for `CosTradingDynamic::DynamicPropEval` to an implementation of its servant trait.
-    pub struct DynamicPropEvalSkeleton<S>(pub S);
+    pub type DynamicPropEvalSkeleton<S> = rt::Skeleton<DynamicPropEval, S>;
 
-    impl<S> DynamicPropEvalSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: DynamicPropEvalServant> rt::Servant for DynamicPropEvalSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTradingDynamic/DynamicPropEval:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTradingDynamic/DynamicPropEval:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: DynamicPropEvalServant + ?Sized> rt::Dispatch<S> for DynamicPropEval {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["evalDP"],
                 0,
-                &[0],
-                &[0],
+                b"\0\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    let returned_type: rt::TypeCode = rt::decode(input)?;
-                    let extra_info: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        DynamicPropEvalServant::eval_dp(
-                            &self.0,
-                            &name,
-                            &returned_type,
-                            &extra_info,
+                        |(name, returned_type, extra_info)| DynamicPropEvalServant::eval_dp(
+                            servant,
+                            rt::text(name),
+                            returned_type,
+                            extra_info,
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { DynamicPropEval, DynamicPropEvalServant by DynamicPropEvalSkeleton }
+    rt::served! { DynamicPropEval, DynamicPropEvalServant }
 
     /// The errors of operations that raise `CosTradingDynamic::DPEvalFailure`.
-    #[derive(Clone)]
     pub enum DpEvalFailureError {
         /// The exception `CosTradingDynamic::DPEvalFailure`.
         DpEvalFailure(DpEvalFailure),

@@ -43,35 +43,17 @@ pub mod cos_typed_notify_comm {
     /// The servant trait of `CosTypedNotifyComm::TypedPushConsumer`, implemented by servers.
     pub trait TypedPushConsumerServant: crate::cos_typed_event_comm::TypedPushConsumerServant + crate::cos_notify_comm::NotifyPublishServant {}
 
-    impl<S: TypedPushConsumerServant + ?Sized> TypedPushConsumerServant
-    for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `CosTypedNotifyComm::TypedPushConsumer` to an implementation of its servant trait.
-    pub struct TypedPushConsumerSkeleton<S>(pub S);
+    pub type TypedPushConsumerSkeleton<S> = rt::Skeleton<TypedPushConsumer, S>;
 
-    impl<S> TypedPushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedPushConsumerServant + ?Sized> rt::Dispatch<S> for TypedPushConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventComm/PushConsumer:1.0",
+            "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+        ];
 
-    impl<S: TypedPushConsumerServant> rt::Servant for TypedPushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedNotifyComm/TypedPushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTypedNotifyComm/TypedPushConsumer:1.0" |
-                "IDL:omg.org/CosEventComm/PushConsumer:1.0" |
-                "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "disconnect_push_consumer",
@@ -80,23 +62,23 @@ pub mod cos_typed_notify_comm {
                     "push",
                 ],
                 0,
-                &[0, 1],
-                &[2, 0, 3, 1, 4],
+                b"\0\0\x01\0\x02\0\0\0\x03\0\x01\0\x04\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -104,42 +86,34 @@ pub mod cos_typed_notify_comm {
                     rt::answer(
                         call,
                         crate::cos_typed_event_comm::TypedPushConsumerServant::get_typed_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                            &self.0,
-                            &added,
-                            &removed,
+                        |(added, removed)| crate::cos_notify_comm::NotifyPublishServant::offer_change(
+                            servant,
+                            rt::slice(added),
+                            rt::slice(removed),
                         ),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let data: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_event_comm::PushConsumerServant::push(&self.0, &data),
+                        |(data,)| crate::cos_event_comm::PushConsumerServant::push(
+                            servant,
+                            data,
+                        ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedPushConsumer, TypedPushConsumerServant by TypedPushConsumerSkeleton }
+    rt::served! { TypedPushConsumer, TypedPushConsumerServant }
 
     /// A reference to a `CosTypedNotifyComm::TypedPullSupplier`.
     pub struct TypedPullSupplier(crate::cos_typed_event_comm::TypedPullSupplier);
@@ -191,35 +165,17 @@ pub mod cos_typed_notify_comm {
     /// The servant trait of `CosTypedNotifyComm::TypedPullSupplier`, implemented by servers.
     pub trait TypedPullSupplierServant: crate::cos_typed_event_comm::TypedPullSupplierServant + crate::cos_notify_comm::NotifySubscribeServant {}
 
-    impl<S: TypedPullSupplierServant + ?Sized> TypedPullSupplierServant
-    for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `CosTypedNotifyComm::TypedPullSupplier` to an implementation of its servant trait.
-    pub struct TypedPullSupplierSkeleton<S>(pub S);
+    pub type TypedPullSupplierSkeleton<S> = rt::Skeleton<TypedPullSupplier, S>;
 
-    impl<S> TypedPullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedPullSupplierServant + ?Sized> rt::Dispatch<S> for TypedPullSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventComm/PullSupplier:1.0",
+            "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+        ];
 
-    impl<S: TypedPullSupplierServant> rt::Servant for TypedPullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedNotifyComm/TypedPullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosTypedNotifyComm/TypedPullSupplier:1.0" |
-                "IDL:omg.org/CosEventComm/PullSupplier:1.0" |
-                "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "disconnect_pull_supplier",
@@ -229,23 +185,23 @@ pub mod cos_typed_notify_comm {
                     "try_pull",
                 ],
                 0,
-                &[1, 0],
-                &[4, 0, 3, 1, 5, 2],
+                b"\x01\0\0\0\x04\0\0\0\x03\0\x01\0\x05\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -253,45 +209,37 @@ pub mod cos_typed_notify_comm {
                     rt::answer(
                         call,
                         crate::cos_typed_event_comm::TypedPullSupplierServant::get_typed_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 2 => {
                     rt::answer(
                         call,
-                        crate::cos_event_comm::PullSupplierServant::pull(&self.0),
+                        crate::cos_event_comm::PullSupplierServant::pull(servant),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                            &self.0,
-                            &added,
-                            &removed,
+                        |(added, removed)| crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
+                            servant,
+                            rt::slice(added),
+                            rt::slice(removed),
                         ),
                     )
                 }
                 4 => {
                     rt::answer(
                         call,
-                        crate::cos_event_comm::PullSupplierServant::try_pull(&self.0),
+                        crate::cos_event_comm::PullSupplierServant::try_pull(servant),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedPullSupplier, TypedPullSupplierServant by TypedPullSupplierSkeleton }
+    rt::served! { TypedPullSupplier, TypedPullSupplierServant }
 }
 
 /// Notification channels of typed events (Notification Service 1.1).
@@ -359,61 +307,15 @@ pub mod cos_typed_notify_channel_admin {
         >;
     }
 
-    impl<S: TypedEventChannelFactoryServant + ?Sized> TypedEventChannelFactoryServant
-    for ::std::sync::Arc<S> {
-        fn create_typed_channel(
-            &self,
-            initial_qo_s: &[crate::cos_notification::Property],
-            initial_admin: &[crate::cos_notification::Property],
-        ) -> Result<
-            (Option<TypedEventChannel>, crate::cos_notify_channel_admin::ChannelId),
-            typed_event_channel_factory::CreateTypedChannelError,
-        > {
-            S::create_typed_channel(self, initial_qo_s, initial_admin)
-        }
-
-        fn get_all_typed_channels(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::ChannelIdSeq, rt::SystemException> {
-            S::get_all_typed_channels(self)
-        }
-
-        fn get_typed_event_channel(
-            &self,
-            id: crate::cos_notify_channel_admin::ChannelId,
-        ) -> Result<
-            Option<TypedEventChannel>,
-            typed_event_channel_factory::GetTypedEventChannelError,
-        > {
-            S::get_typed_event_channel(self, id)
-        }
-    }
-
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedEventChannelFactory` to an implementation of its servant trait.
-    pub struct TypedEventChannelFactorySkeleton<S>(pub S);
+    pub type TypedEventChannelFactorySkeleton<S> = rt::Skeleton<
+        TypedEventChannelFactory,
+        S,
+    >;
 
-    impl<S> TypedEventChannelFactorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: TypedEventChannelFactoryServant> rt::Servant
-    for TypedEventChannelFactorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedEventChannelFactory:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedEventChannelFactory:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: TypedEventChannelFactoryServant + ?Sized> rt::Dispatch<S>
+    for TypedEventChannelFactory {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "create_typed_channel",
@@ -421,66 +323,50 @@ pub mod cos_typed_notify_channel_admin {
                     "get_typed_event_channel",
                 ],
                 0,
-                &[7],
-                &[1, 0, 2],
+                b"\x07\0\x01\0\0\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let initial_qo_s = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let initial_admin = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedEventChannelFactoryServant::create_typed_channel(
-                            &self.0,
-                            &initial_qo_s,
-                            &initial_admin,
+                        |(initial_qo_s, initial_admin)| TypedEventChannelFactoryServant::create_typed_channel(
+                            servant,
+                            rt::slice(initial_qo_s),
+                            rt::slice(initial_admin),
                         ),
                     )
                 }
                 1 => {
                     rt::answer(
                         call,
-                        TypedEventChannelFactoryServant::get_all_typed_channels(&self.0),
+                        TypedEventChannelFactoryServant::get_all_typed_channels(servant),
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let id: crate::cos_notify_channel_admin::ChannelId = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedEventChannelFactoryServant::get_typed_event_channel(
-                            &self.0,
-                            id,
+                        |(id,)| TypedEventChannelFactoryServant::get_typed_event_channel(
+                            servant,
+                            *id,
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! {
-        TypedEventChannelFactory, TypedEventChannelFactoryServant by TypedEventChannelFactorySkeleton
-    }
+    rt::served! { TypedEventChannelFactory, TypedEventChannelFactoryServant }
 
     /// The errors of operations that raise `CosNotification::UnsupportedAdmin`, `CosNotification::UnsupportedQoS`.
-    #[derive(Clone)]
     pub enum UnsupportedAdminOrUnsupportedQoSError {
         /// The exception `CosNotification::UnsupportedAdmin`.
         UnsupportedAdmin(crate::cos_notification::UnsupportedAdmin),
@@ -495,7 +381,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ChannelNotFound`.
-    #[derive(Clone)]
     pub enum ChannelNotFoundError {
         /// The exception `CosNotifyChannelAdmin::ChannelNotFound`.
         ChannelNotFound(crate::cos_notify_channel_admin::ChannelNotFound),
@@ -658,48 +543,22 @@ pub mod cos_typed_notify_channel_admin {
         ) -> Result<(), typed_proxy_push_consumer::ConnectTypedPushSupplierError>;
     }
 
-    impl<S: TypedProxyPushConsumerServant + ?Sized> TypedProxyPushConsumerServant
-    for ::std::sync::Arc<S> {
-        fn connect_typed_push_supplier(
-            &self,
-            push_supplier: Option<&crate::cos_event_comm::PushSupplier>,
-        ) -> Result<(), typed_proxy_push_consumer::ConnectTypedPushSupplierError> {
-            S::connect_typed_push_supplier(self, push_supplier)
-        }
-    }
-
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedProxyPushConsumer` to an implementation of its servant trait.
-    pub struct TypedProxyPushConsumerSkeleton<S>(pub S);
+    pub type TypedProxyPushConsumerSkeleton<S> = rt::Skeleton<TypedProxyPushConsumer, S>;
 
-    impl<S> TypedProxyPushConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedProxyPushConsumerServant + ?Sized> rt::Dispatch<S>
+    for TypedProxyPushConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0",
+            "IDL:omg.org/CosEventComm/PushConsumer:1.0",
+            "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosTypedNotifyComm/TypedPushConsumer:1.0",
+        ];
 
-    impl<S: TypedProxyPushConsumerServant> rt::Servant
-    for TypedProxyPushConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedProxyPushConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedProxyPushConsumer:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0" |
-                "IDL:omg.org/CosEventComm/PushConsumer:1.0" |
-                "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosTypedNotifyComm/TypedPushConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -721,26 +580,23 @@ pub mod cos_typed_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[0, 1, 6, 8, 14, 1],
-                &[
-                    8, 4, 14, 0, 10, 17, 3, 7, 2, 13, 6, 15, 12, 5, 1, 9, 17, 16, 17, 17,
-                    11,
-                ],
+                b"\0\0\x01\0\x06\0\x08\0\x0E\0\x01\0\x08\0\x04\0\x0E\0\0\0\n\0\x11\0\x03\0\x07\0\x02\0\r\0\x06\0\x0F\0\x0C\0\x05\0\x01\0\t\0\x11\0\x10\0\x11\0\x11\0\x0B\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxyConsumerServant::my_admin(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -748,35 +604,25 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxyConsumerServant::my_type(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            &self.0,
-                            new_filter.as_ref(),
+                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            servant,
+                            rt::Option::as_ref(new_filter),
                         ),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let push_supplier: Option<crate::cos_event_comm::PushSupplier> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedProxyPushConsumerServant::connect_typed_push_supplier(
-                            &self.0,
-                            push_supplier.as_ref(),
+                        |(push_supplier,)| TypedProxyPushConsumerServant::connect_typed_push_supplier(
+                            servant,
+                            rt::Option::as_ref(push_supplier),
                         ),
                     )
                 }
@@ -784,7 +630,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -792,144 +638,112 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 7 => {
                     rt::answer(
                         call,
-                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                        crate::cos_notification::QoSAdminServant::get_qos(servant),
                     )
                 }
                 8 => {
                     rt::answer(
                         call,
                         crate::cos_typed_event_comm::TypedPushConsumerServant::get_typed_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxyConsumerServant::obtain_subscription_types(
-                            &self.0,
-                            mode,
+                        |(mode,)| crate::cos_notify_channel_admin::ProxyConsumerServant::obtain_subscription_types(
+                            servant,
+                            *mode,
                         ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                            &self.0,
-                            &added,
-                            &removed,
+                        |(added, removed)| crate::cos_notify_comm::NotifyPublishServant::offer_change(
+                            servant,
+                            rt::slice(added),
+                            rt::slice(removed),
                         ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let data: rt::Any = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_event_comm::PushConsumerServant::push(&self.0, &data),
+                        |(data,)| crate::cos_event_comm::PushConsumerServant::push(
+                            servant,
+                            data,
+                        ),
                     )
                 }
                 12 => {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
+                            servant,
+                            rt::slice(qos),
+                        ),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxyConsumerServant::validate_event_qos(
-                            &self.0,
-                            &required_qos,
+                        |(required_qos,)| crate::cos_notify_channel_admin::ProxyConsumerServant::validate_event_qos(
+                            servant,
+                            rt::slice(required_qos),
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::validate_qos(
-                            &self.0,
-                            &required_qos,
+                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
+                            servant,
+                            rt::slice(required_qos),
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedProxyPushConsumer, TypedProxyPushConsumerServant by TypedProxyPushConsumerSkeleton }
+    rt::served! { TypedProxyPushConsumer, TypedProxyPushConsumerServant }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`.
-    #[derive(Clone)]
     pub enum AlreadyConnectedError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(crate::cos_event_channel_admin::AlreadyConnected),
@@ -1129,48 +943,22 @@ pub mod cos_typed_notify_channel_admin {
         ) -> Result<(), typed_proxy_pull_supplier::ConnectTypedPullConsumerError>;
     }
 
-    impl<S: TypedProxyPullSupplierServant + ?Sized> TypedProxyPullSupplierServant
-    for ::std::sync::Arc<S> {
-        fn connect_typed_pull_consumer(
-            &self,
-            pull_consumer: Option<&crate::cos_event_comm::PullConsumer>,
-        ) -> Result<(), typed_proxy_pull_supplier::ConnectTypedPullConsumerError> {
-            S::connect_typed_pull_consumer(self, pull_consumer)
-        }
-    }
-
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedProxyPullSupplier` to an implementation of its servant trait.
-    pub struct TypedProxyPullSupplierSkeleton<S>(pub S);
+    pub type TypedProxyPullSupplierSkeleton<S> = rt::Skeleton<TypedProxyPullSupplier, S>;
 
-    impl<S> TypedProxyPullSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedProxyPullSupplierServant + ?Sized> rt::Dispatch<S>
+    for TypedProxyPullSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0",
+            "IDL:omg.org/CosEventComm/PullSupplier:1.0",
+            "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosTypedNotifyComm/TypedPullSupplier:1.0",
+        ];
 
-    impl<S: TypedProxyPullSupplierServant> rt::Servant
-    for TypedProxyPullSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedProxyPullSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedProxyPullSupplier:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0" |
-                "IDL:omg.org/CosEventComm/PullSupplier:1.0" |
-                "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosTypedNotifyComm/TypedPullSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -1197,26 +985,23 @@ pub mod cos_typed_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[0, 8, 0, 10, 19, 5, 13, 2],
-                &[
-                    7, 1, 13, 6, 11, 10, 17, 14, 22, 22, 16, 21, 18, 20, 15, 12, 0, 22,
-                    8, 3, 4, 5, 22, 19, 9, 22, 2,
-                ],
+                b"\0\0\x08\0\0\0\n\0\x13\0\x05\0\r\0\x02\0\x07\0\x01\0\r\0\x06\0\x0B\0\n\0\x11\0\x0E\0\x16\0\x16\0\x10\0\x15\0\x12\0\x14\0\x0F\0\x0C\0\0\0\x16\0\x08\0\x03\0\x04\0\x05\0\x16\0\x13\0\t\0\x16\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxySupplierServant::my_admin(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -1224,7 +1009,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxySupplierServant::my_type(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -1232,7 +1017,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxySupplierServant::lifetime_filter(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -1240,63 +1025,43 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxySupplierServant::priority_filter(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 4 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::set_lifetime_filter(
-                            &self.0,
-                            value.as_ref(),
+                        |(value,)| crate::cos_notify_channel_admin::ProxySupplierServant::set_lifetime_filter(
+                            servant,
+                            rt::Option::as_ref(value),
                         ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::set_priority_filter(
-                            &self.0,
-                            value.as_ref(),
+                        |(value,)| crate::cos_notify_channel_admin::ProxySupplierServant::set_priority_filter(
+                            servant,
+                            rt::Option::as_ref(value),
                         ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            &self.0,
-                            new_filter.as_ref(),
+                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            servant,
+                            rt::Option::as_ref(new_filter),
                         ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let pull_consumer: Option<crate::cos_event_comm::PullConsumer> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedProxyPullSupplierServant::connect_typed_pull_consumer(
-                            &self.0,
-                            pull_consumer.as_ref(),
+                        |(pull_consumer,)| TypedProxyPullSupplierServant::connect_typed_pull_consumer(
+                            servant,
+                            rt::Option::as_ref(pull_consumer),
                         ),
                     )
                 }
@@ -1304,7 +1069,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -1312,144 +1077,113 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 11 => {
                     rt::answer(
                         call,
-                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                        crate::cos_notification::QoSAdminServant::get_qos(servant),
                     )
                 }
                 12 => {
                     rt::answer(
                         call,
                         crate::cos_typed_event_comm::TypedPullSupplierServant::get_typed_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::obtain_offered_types(
-                            &self.0,
-                            mode,
+                        |(mode,)| crate::cos_notify_channel_admin::ProxySupplierServant::obtain_offered_types(
+                            servant,
+                            *mode,
                         ),
                     )
                 }
                 14 => {
                     rt::answer(
                         call,
-                        crate::cos_event_comm::PullSupplierServant::pull(&self.0),
+                        crate::cos_event_comm::PullSupplierServant::pull(servant),
                     )
                 }
                 15 => {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 17 => {
-                    let input = &mut call.arguments()?;
-                    let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
+                            servant,
+                            rt::slice(qos),
+                        ),
                     )
                 }
                 18 => {
-                    let input = &mut call.arguments()?;
-                    let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                            &self.0,
-                            &added,
-                            &removed,
+                        |(added, removed)| crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
+                            servant,
+                            rt::slice(added),
+                            rt::slice(removed),
                         ),
                     )
                 }
                 19 => {
                     rt::answer(
                         call,
-                        crate::cos_event_comm::PullSupplierServant::try_pull(&self.0),
+                        crate::cos_event_comm::PullSupplierServant::try_pull(servant),
                     )
                 }
                 20 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::validate_event_qos(
-                            &self.0,
-                            &required_qos,
+                        |(required_qos,)| crate::cos_notify_channel_admin::ProxySupplierServant::validate_event_qos(
+                            servant,
+                            rt::slice(required_qos),
                         ),
                     )
                 }
                 21 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::validate_qos(
-                            &self.0,
-                            &required_qos,
+                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
+                            servant,
+                            rt::slice(required_qos),
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedProxyPullSupplier, TypedProxyPullSupplierServant by TypedProxyPullSupplierSkeleton }
+    rt::served! { TypedProxyPullSupplier, TypedProxyPullSupplierServant }
 
     /// Definitions nested in `CosTypedNotifyChannelAdmin::TypedProxyPullSupplier`, and the errors of its operations.
     pub mod typed_proxy_pull_supplier {
@@ -1605,59 +1339,21 @@ pub mod cos_typed_notify_channel_admin {
         ) -> Result<(), typed_proxy_pull_consumer::ResumeConnectionError>;
     }
 
-    impl<S: TypedProxyPullConsumerServant + ?Sized> TypedProxyPullConsumerServant
-    for ::std::sync::Arc<S> {
-        fn connect_typed_pull_supplier(
-            &self,
-            pull_supplier: Option<&crate::cos_typed_event_comm::TypedPullSupplier>,
-        ) -> Result<(), typed_proxy_pull_consumer::ConnectTypedPullSupplierError> {
-            S::connect_typed_pull_supplier(self, pull_supplier)
-        }
-
-        fn suspend_connection(
-            &self,
-        ) -> Result<(), typed_proxy_pull_consumer::SuspendConnectionError> {
-            S::suspend_connection(self)
-        }
-
-        fn resume_connection(
-            &self,
-        ) -> Result<(), typed_proxy_pull_consumer::ResumeConnectionError> {
-            S::resume_connection(self)
-        }
-    }
-
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedProxyPullConsumer` to an implementation of its servant trait.
-    pub struct TypedProxyPullConsumerSkeleton<S>(pub S);
+    pub type TypedProxyPullConsumerSkeleton<S> = rt::Skeleton<TypedProxyPullConsumer, S>;
 
-    impl<S> TypedProxyPullConsumerSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedProxyPullConsumerServant + ?Sized> rt::Dispatch<S>
+    for TypedProxyPullConsumer {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosEventComm/PullConsumer:1.0",
+            "IDL:omg.org/CosNotifyComm/PullConsumer:1.0",
+        ];
 
-    impl<S: TypedProxyPullConsumerServant> rt::Servant
-    for TypedProxyPullConsumerSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedProxyPullConsumer:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedProxyPullConsumer:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosEventComm/PullConsumer:1.0" |
-                "IDL:omg.org/CosNotifyComm/PullConsumer:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -1679,26 +1375,23 @@ pub mod cos_typed_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[0, 0, 9, 7, 26, 2],
-                &[
-                    15, 5, 7, 16, 0, 6, 8, 13, 11, 2, 3, 10, 17, 9, 1, 4, 12, 14, 17, 17,
-                    17,
-                ],
+                b"\0\0\0\0\t\0\x07\0\x1A\0\x02\0\x0F\0\x05\0\x07\0\x10\0\0\0\x06\0\x08\0\r\0\x0B\0\x02\0\x03\0\n\0\x11\0\t\0\x01\0\x04\0\x0C\0\x0E\0\x11\0\x11\0\x11\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxyConsumerServant::my_admin(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -1706,35 +1399,25 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxyConsumerServant::my_type(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            &self.0,
-                            new_filter.as_ref(),
+                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            servant,
+                            rt::Option::as_ref(new_filter),
                         ),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let pull_supplier: Option<
-                        crate::cos_typed_event_comm::TypedPullSupplier,
-                    > = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedProxyPullConsumerServant::connect_typed_pull_supplier(
-                            &self.0,
-                            pull_supplier.as_ref(),
+                        |(pull_supplier,)| TypedProxyPullConsumerServant::connect_typed_pull_supplier(
+                            servant,
+                            rt::Option::as_ref(pull_supplier),
                         ),
                     )
                 }
@@ -1742,7 +1425,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -1750,57 +1433,41 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 7 => {
                     rt::answer(
                         call,
-                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                        crate::cos_notification::QoSAdminServant::get_qos(servant),
                     )
                 }
                 8 => {
-                    let input = &mut call.arguments()?;
-                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxyConsumerServant::obtain_subscription_types(
-                            &self.0,
-                            mode,
+                        |(mode,)| crate::cos_notify_channel_admin::ProxyConsumerServant::obtain_subscription_types(
+                            servant,
+                            *mode,
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                            &self.0,
-                            &added,
-                            &removed,
+                        |(added, removed)| crate::cos_notify_comm::NotifyPublishServant::offer_change(
+                            servant,
+                            rt::slice(added),
+                            rt::slice(removed),
                         ),
                     )
                 }
@@ -1808,81 +1475,65 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 12 => {
                     rt::answer(
                         call,
-                        TypedProxyPullConsumerServant::resume_connection(&self.0),
+                        TypedProxyPullConsumerServant::resume_connection(servant),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
+                            servant,
+                            rt::slice(qos),
+                        ),
                     )
                 }
                 14 => {
                     rt::answer(
                         call,
-                        TypedProxyPullConsumerServant::suspend_connection(&self.0),
+                        TypedProxyPullConsumerServant::suspend_connection(servant),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxyConsumerServant::validate_event_qos(
-                            &self.0,
-                            &required_qos,
+                        |(required_qos,)| crate::cos_notify_channel_admin::ProxyConsumerServant::validate_event_qos(
+                            servant,
+                            rt::slice(required_qos),
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::validate_qos(
-                            &self.0,
-                            &required_qos,
+                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
+                            servant,
+                            rt::slice(required_qos),
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedProxyPullConsumer, TypedProxyPullConsumerServant by TypedProxyPullConsumerSkeleton }
+    rt::served! { TypedProxyPullConsumer, TypedProxyPullConsumerServant }
 
     /// The errors of operations that raise `CosEventChannelAdmin::AlreadyConnected`, `CosEventChannelAdmin::TypeError`.
-    #[derive(Clone)]
     pub enum AlreadyConnectedOrTypeErrorError {
         /// The exception `CosEventChannelAdmin::AlreadyConnected`.
         AlreadyConnected(crate::cos_event_channel_admin::AlreadyConnected),
@@ -1897,7 +1548,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ConnectionAlreadyInactive`, `CosNotifyChannelAdmin::NotConnected`.
-    #[derive(Clone)]
     pub enum ConnectionAlreadyInactiveOrNotConnectedError {
         /// The exception `CosNotifyChannelAdmin::ConnectionAlreadyInactive`.
         ConnectionAlreadyInactive(
@@ -1915,7 +1565,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::ConnectionAlreadyActive`, `CosNotifyChannelAdmin::NotConnected`.
-    #[derive(Clone)]
     pub enum ConnectionAlreadyActiveOrNotConnectedError {
         /// The exception `CosNotifyChannelAdmin::ConnectionAlreadyActive`.
         ConnectionAlreadyActive(
@@ -2127,59 +1776,21 @@ pub mod cos_typed_notify_channel_admin {
         ) -> Result<(), typed_proxy_push_supplier::ResumeConnectionError>;
     }
 
-    impl<S: TypedProxyPushSupplierServant + ?Sized> TypedProxyPushSupplierServant
-    for ::std::sync::Arc<S> {
-        fn connect_typed_push_consumer(
-            &self,
-            push_consumer: Option<&crate::cos_typed_event_comm::TypedPushConsumer>,
-        ) -> Result<(), typed_proxy_push_supplier::ConnectTypedPushConsumerError> {
-            S::connect_typed_push_consumer(self, push_consumer)
-        }
-
-        fn suspend_connection(
-            &self,
-        ) -> Result<(), typed_proxy_push_supplier::SuspendConnectionError> {
-            S::suspend_connection(self)
-        }
-
-        fn resume_connection(
-            &self,
-        ) -> Result<(), typed_proxy_push_supplier::ResumeConnectionError> {
-            S::resume_connection(self)
-        }
-    }
-
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedProxyPushSupplier` to an implementation of its servant trait.
-    pub struct TypedProxyPushSupplierSkeleton<S>(pub S);
+    pub type TypedProxyPushSupplierSkeleton<S> = rt::Skeleton<TypedProxyPushSupplier, S>;
 
-    impl<S> TypedProxyPushSupplierSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedProxyPushSupplierServant + ?Sized> rt::Dispatch<S>
+    for TypedProxyPushSupplier {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosEventComm/PushSupplier:1.0",
+            "IDL:omg.org/CosNotifyComm/PushSupplier:1.0",
+        ];
 
-    impl<S: TypedProxyPushSupplierServant> rt::Servant
-    for TypedProxyPushSupplierSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedProxyPushSupplier:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedProxyPushSupplier:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosEventComm/PushSupplier:1.0" |
-                "IDL:omg.org/CosNotifyComm/PushSupplier:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyAdmin",
@@ -2205,26 +1816,23 @@ pub mod cos_typed_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[1, 0, 0, 6, 28, 26, 1],
-                &[
-                    12, 21, 21, 11, 7, 0, 10, 5, 19, 16, 6, 14, 17, 13, 15, 9, 20, 1, 3,
-                    21, 4, 8, 18, 21, 21, 2,
-                ],
+                b"\x01\0\0\0\0\0\x06\0\x1C\0\x1A\0\x01\0\x0C\0\x15\0\x15\0\x0B\0\x07\0\0\0\n\0\x05\0\x13\0\x10\0\x06\0\x0E\0\x11\0\r\0\x0F\0\t\0\x14\0\x01\0\x03\0\x15\0\x04\0\x08\0\x12\0\x15\0\x15\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxySupplierServant::my_admin(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -2232,7 +1840,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxySupplierServant::my_type(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -2240,7 +1848,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxySupplierServant::lifetime_filter(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -2248,63 +1856,43 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ProxySupplierServant::priority_filter(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 4 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::set_lifetime_filter(
-                            &self.0,
-                            value.as_ref(),
+                        |(value,)| crate::cos_notify_channel_admin::ProxySupplierServant::set_lifetime_filter(
+                            servant,
+                            rt::Option::as_ref(value),
                         ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::set_priority_filter(
-                            &self.0,
-                            value.as_ref(),
+                        |(value,)| crate::cos_notify_channel_admin::ProxySupplierServant::set_priority_filter(
+                            servant,
+                            rt::Option::as_ref(value),
                         ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            &self.0,
-                            new_filter.as_ref(),
+                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            servant,
+                            rt::Option::as_ref(new_filter),
                         ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let push_consumer: Option<
-                        crate::cos_typed_event_comm::TypedPushConsumer,
-                    > = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedProxyPushSupplierServant::connect_typed_push_consumer(
-                            &self.0,
-                            push_consumer.as_ref(),
+                        |(push_consumer,)| TypedProxyPushSupplierServant::connect_typed_push_consumer(
+                            servant,
+                            rt::Option::as_ref(push_consumer),
                         ),
                     )
                 }
@@ -2312,7 +1900,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -2320,39 +1908,31 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 11 => {
                     rt::answer(
                         call,
-                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                        crate::cos_notification::QoSAdminServant::get_qos(servant),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let mode: crate::cos_notify_channel_admin::ObtainInfoMode = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::obtain_offered_types(
-                            &self.0,
-                            mode,
+                        |(mode,)| crate::cos_notify_channel_admin::ProxySupplierServant::obtain_offered_types(
+                            servant,
+                            *mode,
                         ),
                     )
                 }
@@ -2360,96 +1940,73 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 15 => {
                     rt::answer(
                         call,
-                        TypedProxyPushSupplierServant::resume_connection(&self.0),
+                        TypedProxyPushSupplierServant::resume_connection(servant),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
+                            servant,
+                            rt::slice(qos),
+                        ),
                     )
                 }
                 17 => {
-                    let input = &mut call.arguments()?;
-                    let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                            &self.0,
-                            &added,
-                            &removed,
+                        |(added, removed)| crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
+                            servant,
+                            rt::slice(added),
+                            rt::slice(removed),
                         ),
                     )
                 }
                 18 => {
                     rt::answer(
                         call,
-                        TypedProxyPushSupplierServant::suspend_connection(&self.0),
+                        TypedProxyPushSupplierServant::suspend_connection(servant),
                     )
                 }
                 19 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::validate_event_qos(
-                            &self.0,
-                            &required_qos,
+                        |(required_qos,)| crate::cos_notify_channel_admin::ProxySupplierServant::validate_event_qos(
+                            servant,
+                            rt::slice(required_qos),
                         ),
                     )
                 }
                 20 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::validate_qos(
-                            &self.0,
-                            &required_qos,
+                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
+                            servant,
+                            rt::slice(required_qos),
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedProxyPushSupplier, TypedProxyPushSupplierServant by TypedProxyPushSupplierSkeleton }
+    rt::served! { TypedProxyPushSupplier, TypedProxyPushSupplierServant }
 
     /// Definitions nested in `CosTypedNotifyChannelAdmin::TypedProxyPushSupplier`, and the errors of its operations.
     pub mod typed_proxy_push_supplier {
@@ -2733,59 +2290,20 @@ pub mod cos_typed_notify_channel_admin {
         >;
     }
 
-    impl<S: TypedConsumerAdminServant + ?Sized> TypedConsumerAdminServant
-    for ::std::sync::Arc<S> {
-        fn obtain_typed_notification_pull_supplier(
-            &self,
-            supported_interface: &str,
-        ) -> Result<
-            (Option<TypedProxyPullSupplier>, crate::cos_notify_channel_admin::ProxyId),
-            typed_consumer_admin::ObtainTypedNotificationPullSupplierError,
-        > {
-            S::obtain_typed_notification_pull_supplier(self, supported_interface)
-        }
-
-        fn obtain_typed_notification_push_supplier(
-            &self,
-            uses_interface: &str,
-        ) -> Result<
-            (Option<TypedProxyPushSupplier>, crate::cos_notify_channel_admin::ProxyId),
-            typed_consumer_admin::ObtainTypedNotificationPushSupplierError,
-        > {
-            S::obtain_typed_notification_push_supplier(self, uses_interface)
-        }
-    }
-
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedConsumerAdmin` to an implementation of its servant trait.
-    pub struct TypedConsumerAdminSkeleton<S>(pub S);
+    pub type TypedConsumerAdminSkeleton<S> = rt::Skeleton<TypedConsumerAdmin, S>;
 
-    impl<S> TypedConsumerAdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedConsumerAdminServant + ?Sized> rt::Dispatch<S> for TypedConsumerAdmin {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/ConsumerAdmin:1.0",
+            "IDL:omg.org/CosTypedEventChannelAdmin/TypedConsumerAdmin:1.0",
+        ];
 
-    impl<S: TypedConsumerAdminServant> rt::Servant for TypedConsumerAdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedConsumerAdmin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedConsumerAdmin:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/ConsumerAdmin:1.0" |
-                "IDL:omg.org/CosTypedEventChannelAdmin/TypedConsumerAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyChannel",
@@ -2818,26 +2336,23 @@ pub mod cos_typed_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[5, 0, 9, 0, 11, 23, 0, 3, 6, 1],
-                &[
-                    13, 23, 28, 12, 14, 8, 27, 28, 1, 18, 5, 28, 22, 28, 6, 24, 26, 20,
-                    17, 15, 10, 16, 28, 21, 2, 4, 0, 7, 9, 11, 28, 19, 28, 25, 3,
-                ],
+                b"\x05\0\0\0\t\0\0\0\x0B\0\x17\0\0\0\x03\0\x06\0\x01\0\r\0\x17\0\x1C\0\x0C\0\x0E\0\x08\0\x1B\0\x1C\0\x01\0\x12\0\x05\0\x1C\0\x16\0\x1C\0\x06\0\x18\0\x1A\0\x14\0\x11\0\x0F\0\n\0\x10\0\x1C\0\x15\0\x02\0\x04\0\0\0\x07\0\t\0\x0B\0\x1C\0\x13\0\x1C\0\x19\0\x03\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ConsumerAdminServant::my_channel(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -2845,7 +2360,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ConsumerAdminServant::my_id(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -2853,7 +2368,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ConsumerAdminServant::my_operator(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -2861,7 +2376,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ConsumerAdminServant::lifetime_filter(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -2869,7 +2384,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ConsumerAdminServant::priority_filter(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -2877,7 +2392,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ConsumerAdminServant::pull_suppliers(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -2885,49 +2400,34 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ConsumerAdminServant::push_suppliers(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::set_lifetime_filter(
-                            &self.0,
-                            value.as_ref(),
+                        |(value,)| crate::cos_notify_channel_admin::ConsumerAdminServant::set_lifetime_filter(
+                            servant,
+                            rt::Option::as_ref(value),
                         ),
                     )
                 }
                 8 => {
-                    let input = &mut call.arguments()?;
-                    let value: Option<crate::cos_notify_filter::MappingFilter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::set_priority_filter(
-                            &self.0,
-                            value.as_ref(),
+                        |(value,)| crate::cos_notify_channel_admin::ConsumerAdminServant::set_priority_filter(
+                            servant,
+                            rt::Option::as_ref(value),
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            &self.0,
-                            new_filter.as_ref(),
+                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            servant,
+                            rt::Option::as_ref(new_filter),
                         ),
                     )
                 }
@@ -2935,7 +2435,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::ConsumerAdminServant::destroy(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -2943,67 +2443,49 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let proxy_id: crate::cos_notify_channel_admin::ProxyId = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::get_proxy_supplier(
-                            &self.0,
-                            proxy_id,
+                        |(proxy_id,)| crate::cos_notify_channel_admin::ConsumerAdminServant::get_proxy_supplier(
+                            servant,
+                            *proxy_id,
                         ),
                     )
                 }
                 14 => {
                     rt::answer(
                         call,
-                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                        crate::cos_notification::QoSAdminServant::get_qos(servant),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::obtain_notification_pull_supplier(
-                            &self.0,
-                            ctype,
+                        |(ctype,)| crate::cos_notify_channel_admin::ConsumerAdminServant::obtain_notification_pull_supplier(
+                            servant,
+                            *ctype,
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::obtain_notification_push_supplier(
-                            &self.0,
-                            ctype,
+                        |(ctype,)| crate::cos_notify_channel_admin::ConsumerAdminServant::obtain_notification_push_supplier(
+                            servant,
+                            *ctype,
                         ),
                     )
                 }
@@ -3011,7 +2493,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::ConsumerAdminServant::obtain_pull_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -3019,55 +2501,43 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::ConsumerAdminServant::obtain_push_supplier(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 19 => {
-                    let input = &mut call.arguments()?;
-                    let supported_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedConsumerAdminServant::obtain_typed_notification_pull_supplier(
-                            &self.0,
-                            &supported_interface,
+                        |(supported_interface,)| TypedConsumerAdminServant::obtain_typed_notification_pull_supplier(
+                            servant,
+                            rt::text(supported_interface),
                         ),
                     )
                 }
                 20 => {
-                    let input = &mut call.arguments()?;
-                    let uses_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedConsumerAdminServant::obtain_typed_notification_push_supplier(
-                            &self.0,
-                            &uses_interface,
+                        |(uses_interface,)| TypedConsumerAdminServant::obtain_typed_notification_push_supplier(
+                            servant,
+                            rt::text(uses_interface),
                         ),
                     )
                 }
                 21 => {
-                    let input = &mut call.arguments()?;
-                    let supported_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_typed_event_channel_admin::TypedConsumerAdminServant::obtain_typed_pull_supplier(
-                            &self.0,
-                            &supported_interface,
+                        |(supported_interface,)| crate::cos_typed_event_channel_admin::TypedConsumerAdminServant::obtain_typed_pull_supplier(
+                            servant,
+                            rt::text(supported_interface),
                         ),
                     )
                 }
                 22 => {
-                    let input = &mut call.arguments()?;
-                    let uses_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_typed_event_channel_admin::TypedConsumerAdminServant::obtain_typed_push_supplier(
-                            &self.0,
-                            &uses_interface,
+                        |(uses_interface,)| crate::cos_typed_event_channel_admin::TypedConsumerAdminServant::obtain_typed_push_supplier(
+                            servant,
+                            rt::text(uses_interface),
                         ),
                     )
                 }
@@ -3075,73 +2545,54 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 24 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 25 => {
-                    let input = &mut call.arguments()?;
-                    let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
+                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
+                            servant,
+                            rt::slice(qos),
+                        ),
                     )
                 }
                 26 => {
-                    let input = &mut call.arguments()?;
-                    let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                            &self.0,
-                            &added,
-                            &removed,
+                        |(added, removed)| crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
+                            servant,
+                            rt::slice(added),
+                            rt::slice(removed),
                         ),
                     )
                 }
                 27 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::validate_qos(
-                            &self.0,
-                            &required_qos,
+                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
+                            servant,
+                            rt::slice(required_qos),
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedConsumerAdmin, TypedConsumerAdminServant by TypedConsumerAdminSkeleton }
+    rt::served! { TypedConsumerAdmin, TypedConsumerAdminServant }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::AdminLimitExceeded`, `CosTypedEventChannelAdmin::InterfaceNotSupported`.
-    #[derive(Clone)]
     pub enum AdminLimitExceededOrInterfaceNotSupportedError {
         /// The exception `CosNotifyChannelAdmin::AdminLimitExceeded`.
         AdminLimitExceeded(crate::cos_notify_channel_admin::AdminLimitExceeded),
@@ -3159,7 +2610,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::AdminLimitExceeded`, `CosTypedEventChannelAdmin::NoSuchImplementation`.
-    #[derive(Clone)]
     pub enum AdminLimitExceededOrNoSuchImplementationError {
         /// The exception `CosNotifyChannelAdmin::AdminLimitExceeded`.
         AdminLimitExceeded(crate::cos_notify_channel_admin::AdminLimitExceeded),
@@ -3418,59 +2868,20 @@ pub mod cos_typed_notify_channel_admin {
         >;
     }
 
-    impl<S: TypedSupplierAdminServant + ?Sized> TypedSupplierAdminServant
-    for ::std::sync::Arc<S> {
-        fn obtain_typed_notification_push_consumer(
-            &self,
-            supported_interface: &str,
-        ) -> Result<
-            (Option<TypedProxyPushConsumer>, crate::cos_notify_channel_admin::ProxyId),
-            typed_supplier_admin::ObtainTypedNotificationPushConsumerError,
-        > {
-            S::obtain_typed_notification_push_consumer(self, supported_interface)
-        }
-
-        fn obtain_typed_notification_pull_consumer(
-            &self,
-            uses_interface: &str,
-        ) -> Result<
-            (Option<TypedProxyPullConsumer>, crate::cos_notify_channel_admin::ProxyId),
-            typed_supplier_admin::ObtainTypedNotificationPullConsumerError,
-        > {
-            S::obtain_typed_notification_pull_consumer(self, uses_interface)
-        }
-    }
-
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedSupplierAdmin` to an implementation of its servant trait.
-    pub struct TypedSupplierAdminSkeleton<S>(pub S);
+    pub type TypedSupplierAdminSkeleton<S> = rt::Skeleton<TypedSupplierAdmin, S>;
 
-    impl<S> TypedSupplierAdminSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedSupplierAdminServant + ?Sized> rt::Dispatch<S> for TypedSupplierAdmin {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
+            "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
+            "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0",
+            "IDL:omg.org/CosNotifyChannelAdmin/SupplierAdmin:1.0",
+            "IDL:omg.org/CosTypedEventChannelAdmin/TypedSupplierAdmin:1.0",
+        ];
 
-    impl<S: TypedSupplierAdminServant> rt::Servant for TypedSupplierAdminSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedSupplierAdmin:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedSupplierAdmin:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0" |
-                "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0" |
-                "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0" |
-                "IDL:omg.org/CosNotifyChannelAdmin/SupplierAdmin:1.0" |
-                "IDL:omg.org/CosTypedEventChannelAdmin/TypedSupplierAdmin:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyChannel",
@@ -3499,26 +2910,23 @@ pub mod cos_typed_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[8, 0, 23, 0, 3, 0, 1, 6],
-                &[
-                    24, 16, 6, 10, 12, 24, 21, 0, 14, 1, 5, 22, 23, 15, 8, 19, 17, 9, 11,
-                    7, 18, 2, 4, 13, 24, 20, 24, 3, 24, 24,
-                ],
+                b"\x08\0\0\0\x17\0\0\0\x03\0\0\0\x01\0\x06\0\x18\0\x10\0\x06\0\n\0\x0C\0\x18\0\x15\0\0\0\x0E\0\x01\0\x05\0\x16\0\x17\0\x0F\0\x08\0\x13\0\x11\0\t\0\x0B\0\x07\0\x12\0\x02\0\x04\0\r\0\x18\0\x14\0\x18\0\x03\0\x18\0\x18\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::SupplierAdminServant::my_channel(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -3526,7 +2934,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::SupplierAdminServant::my_id(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -3534,7 +2942,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::SupplierAdminServant::my_operator(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -3542,7 +2950,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::SupplierAdminServant::pull_consumers(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -3550,21 +2958,16 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::SupplierAdminServant::push_consumers(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let new_filter: Option<crate::cos_notify_filter::Filter> = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            &self.0,
-                            new_filter.as_ref(),
+                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
+                            servant,
+                            rt::Option::as_ref(new_filter),
                         ),
                     )
                 }
@@ -3572,7 +2975,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::SupplierAdminServant::destroy(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -3580,67 +2983,49 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 8 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let proxy_id: crate::cos_notify_channel_admin::ProxyId = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::SupplierAdminServant::get_proxy_consumer(
-                            &self.0,
-                            proxy_id,
+                        |(proxy_id,)| crate::cos_notify_channel_admin::SupplierAdminServant::get_proxy_consumer(
+                            servant,
+                            *proxy_id,
                         ),
                     )
                 }
                 10 => {
                     rt::answer(
                         call,
-                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                        crate::cos_notification::QoSAdminServant::get_qos(servant),
                     )
                 }
                 11 => {
-                    let input = &mut call.arguments()?;
-                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::SupplierAdminServant::obtain_notification_pull_consumer(
-                            &self.0,
-                            ctype,
+                        |(ctype,)| crate::cos_notify_channel_admin::SupplierAdminServant::obtain_notification_pull_consumer(
+                            servant,
+                            *ctype,
                         ),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let ctype: crate::cos_notify_channel_admin::ClientType = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::SupplierAdminServant::obtain_notification_push_consumer(
-                            &self.0,
-                            ctype,
+                        |(ctype,)| crate::cos_notify_channel_admin::SupplierAdminServant::obtain_notification_push_consumer(
+                            servant,
+                            *ctype,
                         ),
                     )
                 }
@@ -3648,7 +3033,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::SupplierAdminServant::obtain_pull_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -3656,73 +3041,53 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::SupplierAdminServant::obtain_push_consumer(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let uses_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedSupplierAdminServant::obtain_typed_notification_pull_consumer(
-                            &self.0,
-                            &uses_interface,
+                        |(uses_interface,)| TypedSupplierAdminServant::obtain_typed_notification_pull_consumer(
+                            servant,
+                            rt::text(uses_interface),
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let supported_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedSupplierAdminServant::obtain_typed_notification_push_consumer(
-                            &self.0,
-                            &supported_interface,
+                        |(supported_interface,)| TypedSupplierAdminServant::obtain_typed_notification_push_consumer(
+                            servant,
+                            rt::text(supported_interface),
                         ),
                     )
                 }
                 17 => {
-                    let input = &mut call.arguments()?;
-                    let uses_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_typed_event_channel_admin::TypedSupplierAdminServant::obtain_typed_pull_consumer(
-                            &self.0,
-                            &uses_interface,
+                        |(uses_interface,)| crate::cos_typed_event_channel_admin::TypedSupplierAdminServant::obtain_typed_pull_consumer(
+                            servant,
+                            rt::text(uses_interface),
                         ),
                     )
                 }
                 18 => {
-                    let input = &mut call.arguments()?;
-                    let supported_interface = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_typed_event_channel_admin::TypedSupplierAdminServant::obtain_typed_push_consumer(
-                            &self.0,
-                            &supported_interface,
+                        |(supported_interface,)| crate::cos_typed_event_channel_admin::TypedSupplierAdminServant::obtain_typed_push_consumer(
+                            servant,
+                            rt::text(supported_interface),
                         ),
                     )
                 }
                 19 => {
-                    let input = &mut call.arguments()?;
-                    let added = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let removed = <crate::cos_notification::EventType as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                            &self.0,
-                            &added,
-                            &removed,
+                        |(added, removed)| crate::cos_notify_comm::NotifyPublishServant::offer_change(
+                            servant,
+                            rt::slice(added),
+                            rt::slice(removed),
                         ),
                     )
                 }
@@ -3730,52 +3095,42 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 21 => {
-                    let input = &mut call.arguments()?;
-                    let filter: crate::cos_notify_filter::FilterId = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            &self.0,
-                            filter,
+                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
+                            servant,
+                            *filter,
                         ),
                     )
                 }
                 22 => {
-                    let input = &mut call.arguments()?;
-                    let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
-                    )
-                }
-                23 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_notification::QoSAdminServant::validate_qos(
-                            &self.0,
-                            &required_qos,
+                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
+                            servant,
+                            rt::slice(qos),
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                23 => {
+                    rt::serve(
+                        call,
+                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
+                            servant,
+                            rt::slice(required_qos),
+                        ),
+                    )
+                }
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedSupplierAdmin, TypedSupplierAdminServant by TypedSupplierAdminSkeleton }
+    rt::served! { TypedSupplierAdmin, TypedSupplierAdminServant }
 
     /// Definitions nested in `CosTypedNotifyChannelAdmin::TypedSupplierAdmin`, and the errors of its operations.
     pub mod typed_supplier_admin {
@@ -3996,115 +3351,17 @@ pub mod cos_typed_notify_channel_admin {
         ) -> Result<crate::cos_notify_channel_admin::AdminIdSeq, rt::SystemException>;
     }
 
-    impl<S: TypedEventChannelServant + ?Sized> TypedEventChannelServant
-    for ::std::sync::Arc<S> {
-        fn my_factory(
-            &self,
-        ) -> Result<Option<TypedEventChannelFactory>, rt::SystemException> {
-            S::my_factory(self)
-        }
-
-        fn default_consumer_admin(
-            &self,
-        ) -> Result<Option<TypedConsumerAdmin>, rt::SystemException> {
-            S::default_consumer_admin(self)
-        }
-
-        fn default_supplier_admin(
-            &self,
-        ) -> Result<Option<TypedSupplierAdmin>, rt::SystemException> {
-            S::default_supplier_admin(self)
-        }
-
-        fn default_filter_factory(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_filter::FilterFactory>,
-            rt::SystemException,
-        > {
-            S::default_filter_factory(self)
-        }
-
-        fn new_for_typed_notification_consumers(
-            &self,
-            op: crate::cos_notify_channel_admin::InterFilterGroupOperator,
-        ) -> Result<
-            (Option<TypedConsumerAdmin>, crate::cos_notify_channel_admin::AdminId),
-            rt::SystemException,
-        > {
-            S::new_for_typed_notification_consumers(self, op)
-        }
-
-        fn new_for_typed_notification_suppliers(
-            &self,
-            op: crate::cos_notify_channel_admin::InterFilterGroupOperator,
-        ) -> Result<
-            (Option<TypedSupplierAdmin>, crate::cos_notify_channel_admin::AdminId),
-            rt::SystemException,
-        > {
-            S::new_for_typed_notification_suppliers(self, op)
-        }
-
-        fn get_consumeradmin(
-            &self,
-            id: crate::cos_notify_channel_admin::AdminId,
-        ) -> Result<
-            Option<TypedConsumerAdmin>,
-            typed_event_channel::GetConsumeradminError,
-        > {
-            S::get_consumeradmin(self, id)
-        }
-
-        fn get_supplieradmin(
-            &self,
-            id: crate::cos_notify_channel_admin::AdminId,
-        ) -> Result<
-            Option<TypedSupplierAdmin>,
-            typed_event_channel::GetSupplieradminError,
-        > {
-            S::get_supplieradmin(self, id)
-        }
-
-        fn get_all_consumeradmins(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::AdminIdSeq, rt::SystemException> {
-            S::get_all_consumeradmins(self)
-        }
-
-        fn get_all_supplieradmins(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::AdminIdSeq, rt::SystemException> {
-            S::get_all_supplieradmins(self)
-        }
-    }
-
     /// Dispatches requests for `CosTypedNotifyChannelAdmin::TypedEventChannel` to an implementation of its servant trait.
-    pub struct TypedEventChannelSkeleton<S>(pub S);
+    pub type TypedEventChannelSkeleton<S> = rt::Skeleton<TypedEventChannel, S>;
 
-    impl<S> TypedEventChannelSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: TypedEventChannelServant + ?Sized> rt::Dispatch<S> for TypedEventChannel {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotification/QoSAdmin:1.0",
+            "IDL:omg.org/CosNotification/AdminPropertiesAdmin:1.0",
+            "IDL:omg.org/CosTypedEventChannelAdmin/TypedEventChannel:1.0",
+        ];
 
-    impl<S: TypedEventChannelServant> rt::Servant for TypedEventChannelSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedEventChannel:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id,
-                "IDL:omg.org/CosTypedNotifyChannelAdmin/TypedEventChannel:1.0" |
-                "IDL:omg.org/CosNotification/QoSAdmin:1.0" |
-                "IDL:omg.org/CosNotification/AdminPropertiesAdmin:1.0" |
-                "IDL:omg.org/CosTypedEventChannelAdmin/TypedEventChannel:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_MyFactory",
@@ -4127,45 +3384,42 @@ pub mod cos_typed_notify_channel_admin {
                     "validate_qos",
                 ],
                 0,
-                &[4, 0, 0, 5, 7, 47],
-                &[
-                    2, 4, 11, 12, 3, 8, 14, 0, 16, 18, 18, 15, 5, 9, 18, 7, 13, 17, 18,
-                    10, 1, 6,
-                ],
+                b"\x04\0\0\0\0\0\x05\0\x07\0/\0\x02\0\x04\0\x0B\0\x0C\0\x03\0\x08\0\x0E\0\0\0\x10\0\x12\0\x12\0\x0F\0\x05\0\t\0\x12\0\x07\0\r\0\x11\0\x12\0\n\0\x01\0\x06\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, TypedEventChannelServant::my_factory(&self.0)),
+                0 => rt::answer(call, TypedEventChannelServant::my_factory(servant)),
                 1 => {
                     rt::answer(
                         call,
-                        TypedEventChannelServant::default_consumer_admin(&self.0),
+                        TypedEventChannelServant::default_consumer_admin(servant),
                     )
                 }
                 2 => {
                     rt::answer(
                         call,
-                        TypedEventChannelServant::default_filter_factory(&self.0),
+                        TypedEventChannelServant::default_filter_factory(servant),
                     )
                 }
                 3 => {
                     rt::answer(
                         call,
-                        TypedEventChannelServant::default_supplier_admin(&self.0),
+                        TypedEventChannelServant::default_supplier_admin(servant),
                     )
                 }
                 4 => {
                     rt::answer(
                         call,
                         crate::cos_typed_event_channel_admin::TypedEventChannelServant::destroy(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -4173,7 +3427,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_typed_event_channel_admin::TypedEventChannelServant::for_consumers(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -4181,7 +3435,7 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_typed_event_channel_admin::TypedEventChannelServant::for_suppliers(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -4189,125 +3443,92 @@ pub mod cos_typed_notify_channel_admin {
                     rt::answer(
                         call,
                         crate::cos_notification::AdminPropertiesAdminServant::get_admin(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 8 => {
                     rt::answer(
                         call,
-                        TypedEventChannelServant::get_all_consumeradmins(&self.0),
+                        TypedEventChannelServant::get_all_consumeradmins(servant),
                     )
                 }
                 9 => {
                     rt::answer(
                         call,
-                        TypedEventChannelServant::get_all_supplieradmins(&self.0),
+                        TypedEventChannelServant::get_all_supplieradmins(servant),
                     )
                 }
                 10 => {
-                    let input = &mut call.arguments()?;
-                    let id: crate::cos_notify_channel_admin::AdminId = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedEventChannelServant::get_consumeradmin(&self.0, id),
+                        |(id,)| TypedEventChannelServant::get_consumeradmin(servant, *id),
                     )
                 }
                 11 => {
                     rt::answer(
                         call,
-                        crate::cos_notification::QoSAdminServant::get_qos(&self.0),
+                        crate::cos_notification::QoSAdminServant::get_qos(servant),
                     )
                 }
                 12 => {
-                    let input = &mut call.arguments()?;
-                    let id: crate::cos_notify_channel_admin::AdminId = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedEventChannelServant::get_supplieradmin(&self.0, id),
+                        |(id,)| TypedEventChannelServant::get_supplieradmin(servant, *id),
                     )
                 }
                 13 => {
-                    let input = &mut call.arguments()?;
-                    let op: crate::cos_notify_channel_admin::InterFilterGroupOperator = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedEventChannelServant::new_for_typed_notification_consumers(
-                            &self.0,
-                            op,
+                        |(op,)| TypedEventChannelServant::new_for_typed_notification_consumers(
+                            servant,
+                            *op,
                         ),
                     )
                 }
                 14 => {
-                    let input = &mut call.arguments()?;
-                    let op: crate::cos_notify_channel_admin::InterFilterGroupOperator = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        TypedEventChannelServant::new_for_typed_notification_suppliers(
-                            &self.0,
-                            op,
+                        |(op,)| TypedEventChannelServant::new_for_typed_notification_suppliers(
+                            servant,
+                            *op,
                         ),
                     )
                 }
                 15 => {
-                    let input = &mut call.arguments()?;
-                    let admin = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::AdminPropertiesAdminServant::set_admin(
-                            &self.0,
-                            &admin,
+                        |(admin,)| crate::cos_notification::AdminPropertiesAdminServant::set_admin(
+                            servant,
+                            rt::slice(admin),
                         ),
                     )
                 }
                 16 => {
-                    let input = &mut call.arguments()?;
-                    let qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notification::QoSAdminServant::set_qos(&self.0, &qos),
-                    )
-                }
-                17 => {
-                    let input = &mut call.arguments()?;
-                    let required_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
-                        call,
-                        crate::cos_notification::QoSAdminServant::validate_qos(
-                            &self.0,
-                            &required_qos,
+                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
+                            servant,
+                            rt::slice(qos),
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                17 => {
+                    rt::serve(
+                        call,
+                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
+                            servant,
+                            rt::slice(required_qos),
+                        ),
+                    )
+                }
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { TypedEventChannel, TypedEventChannelServant by TypedEventChannelSkeleton }
+    rt::served! { TypedEventChannel, TypedEventChannelServant }
 
     /// The errors of operations that raise `CosNotifyChannelAdmin::AdminNotFound`.
-    #[derive(Clone)]
     pub enum AdminNotFoundError {
         /// The exception `CosNotifyChannelAdmin::AdminNotFound`.
         AdminNotFound(crate::cos_notify_channel_admin::AdminNotFound),

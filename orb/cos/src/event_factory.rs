@@ -43,7 +43,6 @@ pub mod cos_life_cycle {
         Vec<NameValuePair> = || rt::sequence_code(&name_value_pair_tc(), 0)
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NoFactory {
         pub search_key: Key,
     }
@@ -53,7 +52,6 @@ pub mod cos_life_cycle {
         search_key: Key as "search_key" = key_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NotCopyable {
         pub reason: String,
     }
@@ -63,7 +61,6 @@ pub mod cos_life_cycle {
         reason: String as "reason"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NotMovable {
         pub reason: String,
     }
@@ -73,7 +70,6 @@ pub mod cos_life_cycle {
         reason: String as "reason"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NotRemovable {
         pub reason: String,
     }
@@ -83,7 +79,6 @@ pub mod cos_life_cycle {
         reason: String as "reason"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidCriteria {
         pub invalid_criteria: Criteria,
     }
@@ -92,7 +87,6 @@ pub mod cos_life_cycle {
         invalid_criteria: Criteria as "invalid_criteria" = criteria_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct CannotMeetCriteria {
         pub unmet_criteria: Criteria,
     }
@@ -134,72 +128,42 @@ pub mod cos_life_cycle {
         ) -> Result<Factories, factory_finder::FindFactoriesError>;
     }
 
-    impl<S: FactoryFinderServant + ?Sized> FactoryFinderServant for ::std::sync::Arc<S> {
-        fn find_factories(
-            &self,
-            factory_key: &[crate::cos_naming::NameComponent],
-        ) -> Result<Factories, factory_finder::FindFactoriesError> {
-            S::find_factories(self, factory_key)
-        }
-    }
-
     /// Dispatches requests for `CosLifeCycle::FactoryFinder` to an implementation of its servant trait.
-    pub struct FactoryFinderSkeleton<S>(pub S);
+    pub type FactoryFinderSkeleton<S> = rt::Skeleton<FactoryFinder, S>;
 
-    impl<S> FactoryFinderSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: FactoryFinderServant> rt::Servant for FactoryFinderSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosLifeCycle/FactoryFinder:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosLifeCycle/FactoryFinder:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: FactoryFinderServant + ?Sized> rt::Dispatch<S> for FactoryFinder {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["find_factories"],
                 0,
-                &[0],
-                &[0],
+                b"\0\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let factory_key = <crate::cos_naming::NameComponent as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        FactoryFinderServant::find_factories(&self.0, &factory_key),
+                        |(factory_key,)| FactoryFinderServant::find_factories(
+                            servant,
+                            rt::slice(factory_key),
+                        ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { FactoryFinder, FactoryFinderServant by FactoryFinderSkeleton }
+    rt::served! { FactoryFinder, FactoryFinderServant }
 
     /// The errors of operations that raise `CosLifeCycle::NoFactory`.
-    #[derive(Clone)]
     pub enum NoFactoryError {
         /// The exception `CosLifeCycle::NoFactory`.
         NoFactory(NoFactory),
@@ -288,104 +252,54 @@ pub mod cos_life_cycle {
         fn remove(&self) -> Result<(), life_cycle_object::RemoveError>;
     }
 
-    impl<S: LifeCycleObjectServant + ?Sized> LifeCycleObjectServant
-    for ::std::sync::Arc<S> {
-        fn copy(
-            &self,
-            there: Option<&FactoryFinder>,
-            the_criteria: &[NameValuePair],
-        ) -> Result<Option<LifeCycleObject>, life_cycle_object::CopyError> {
-            S::copy(self, there, the_criteria)
-        }
-
-        fn r#move(
-            &self,
-            there: Option<&FactoryFinder>,
-            the_criteria: &[NameValuePair],
-        ) -> Result<(), life_cycle_object::MoveError> {
-            S::r#move(self, there, the_criteria)
-        }
-
-        fn remove(&self) -> Result<(), life_cycle_object::RemoveError> {
-            S::remove(self)
-        }
-    }
-
     /// Dispatches requests for `CosLifeCycle::LifeCycleObject` to an implementation of its servant trait.
-    pub struct LifeCycleObjectSkeleton<S>(pub S);
+    pub type LifeCycleObjectSkeleton<S> = rt::Skeleton<LifeCycleObject, S>;
 
-    impl<S> LifeCycleObjectSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: LifeCycleObjectServant> rt::Servant for LifeCycleObjectSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosLifeCycle/LifeCycleObject:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosLifeCycle/LifeCycleObject:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: LifeCycleObjectServant + ?Sized> rt::Dispatch<S> for LifeCycleObject {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["copy", "move", "remove"],
                 0,
-                &[0],
-                &[2, 1, 0],
+                b"\0\0\x02\0\x01\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let there: Option<FactoryFinder> = rt::decode(input)?;
-                    let the_criteria = <NameValuePair as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        LifeCycleObjectServant::copy(
-                            &self.0,
-                            there.as_ref(),
-                            &the_criteria,
+                        |(there, the_criteria)| LifeCycleObjectServant::copy(
+                            servant,
+                            rt::Option::as_ref(there),
+                            rt::slice(the_criteria),
                         ),
                     )
                 }
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let there: Option<FactoryFinder> = rt::decode(input)?;
-                    let the_criteria = <NameValuePair as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        LifeCycleObjectServant::r#move(
-                            &self.0,
-                            there.as_ref(),
-                            &the_criteria,
+                        |(there, the_criteria)| LifeCycleObjectServant::r#move(
+                            servant,
+                            rt::Option::as_ref(there),
+                            rt::slice(the_criteria),
                         ),
                     )
                 }
-                2 => rt::answer(call, LifeCycleObjectServant::remove(&self.0)),
-                _ => call.implicit(self),
+                2 => rt::answer(call, LifeCycleObjectServant::remove(servant)),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { LifeCycleObject, LifeCycleObjectServant by LifeCycleObjectSkeleton }
+    rt::served! { LifeCycleObject, LifeCycleObjectServant }
 
     /// The errors of operations that raise `CosLifeCycle::CannotMeetCriteria`, `CosLifeCycle::InvalidCriteria`, `CosLifeCycle::NoFactory`, `CosLifeCycle::NotCopyable`.
-    #[derive(Clone)]
     pub enum CannotMeetCriteriaOrInvalidCriteriaOrNoFactoryOrNotCopyableError {
         /// The exception `CosLifeCycle::CannotMeetCriteria`.
         CannotMeetCriteria(CannotMeetCriteria),
@@ -405,7 +319,6 @@ pub mod cos_life_cycle {
     }
 
     /// The errors of operations that raise `CosLifeCycle::CannotMeetCriteria`, `CosLifeCycle::InvalidCriteria`, `CosLifeCycle::NoFactory`, `CosLifeCycle::NotMovable`.
-    #[derive(Clone)]
     pub enum CannotMeetCriteriaOrInvalidCriteriaOrNoFactoryOrNotMovableError {
         /// The exception `CosLifeCycle::CannotMeetCriteria`.
         CannotMeetCriteria(CannotMeetCriteria),
@@ -425,7 +338,6 @@ pub mod cos_life_cycle {
     }
 
     /// The errors of operations that raise `CosLifeCycle::NotRemovable`.
-    #[derive(Clone)]
     pub enum NotRemovableError {
         /// The exception `CosLifeCycle::NotRemovable`.
         NotRemovable(NotRemovable),
@@ -503,98 +415,49 @@ pub mod cos_life_cycle {
         ) -> Result<Option<rt::ObjectRef>, generic_factory::CreateObjectError>;
     }
 
-    impl<S: GenericFactoryServant + ?Sized> GenericFactoryServant
-    for ::std::sync::Arc<S> {
-        fn supports(
-            &self,
-            k: &[crate::cos_naming::NameComponent],
-        ) -> Result<bool, rt::SystemException> {
-            S::supports(self, k)
-        }
-
-        fn create_object(
-            &self,
-            k: &[crate::cos_naming::NameComponent],
-            the_criteria: &[NameValuePair],
-        ) -> Result<Option<rt::ObjectRef>, generic_factory::CreateObjectError> {
-            S::create_object(self, k, the_criteria)
-        }
-    }
-
     /// Dispatches requests for `CosLifeCycle::GenericFactory` to an implementation of its servant trait.
-    pub struct GenericFactorySkeleton<S>(pub S);
+    pub type GenericFactorySkeleton<S> = rt::Skeleton<GenericFactory, S>;
 
-    impl<S> GenericFactorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: GenericFactoryServant + ?Sized> rt::Dispatch<S> for GenericFactory {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["create_object", "supports"],
+                0,
+                b"\0\0\0\0\x01\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: GenericFactoryServant> GenericFactorySkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let k = <crate::cos_naming::NameComponent as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let the_criteria = <NameValuePair as rt::Decode>::lend(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        GenericFactoryServant::create_object(servant, &k, &the_criteria),
+                        |(k, the_criteria)| GenericFactoryServant::create_object(
+                            servant,
+                            rt::slice(k),
+                            rt::slice(the_criteria),
+                        ),
                     )
                 }
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let k = <crate::cos_naming::NameComponent as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(call, GenericFactoryServant::supports(servant, &k))
+                    rt::serve(
+                        call,
+                        |(k,)| GenericFactoryServant::supports(servant, rt::slice(k)),
+                    )
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: GenericFactoryServant> rt::Servant for GenericFactorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/CosLifeCycle/GenericFactory:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/CosLifeCycle/GenericFactory:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["create_object", "supports"],
-                0,
-                &[0],
-                &[0, 1],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { GenericFactory, GenericFactoryServant by GenericFactorySkeleton }
+    rt::served! { GenericFactory, GenericFactoryServant }
 
     /// The errors of operations that raise `CosLifeCycle::CannotMeetCriteria`, `CosLifeCycle::InvalidCriteria`, `CosLifeCycle::NoFactory`.
-    #[derive(Clone)]
     pub enum CannotMeetCriteriaOrInvalidCriteriaOrNoFactoryError {
         /// The exception `CosLifeCycle::CannotMeetCriteria`.
         CannotMeetCriteria(CannotMeetCriteria),
@@ -646,26 +509,20 @@ pub mod ft {
         fn is_alive(&self) -> Result<bool, rt::SystemException>;
     }
 
-    impl<S: PullMonitorableServant + ?Sized> PullMonitorableServant
-    for ::std::sync::Arc<S> {
-        fn is_alive(&self) -> Result<bool, rt::SystemException> {
-            S::is_alive(self)
-        }
-    }
-
     /// Dispatches requests for `FT::PullMonitorable` to an implementation of its servant trait.
-    pub struct PullMonitorableSkeleton<S>(pub S);
+    pub type PullMonitorableSkeleton<S> = rt::Skeleton<PullMonitorable, S>;
 
-    impl<S> PullMonitorableSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: PullMonitorableServant + ?Sized> rt::Dispatch<S> for PullMonitorable {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["is_alive"],
+                0,
+                b"\0\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: PullMonitorableServant> PullMonitorableSkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
@@ -677,34 +534,7 @@ pub mod ft {
             }
         }
     }
-
-    impl<S: PullMonitorableServant> rt::Servant for PullMonitorableSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omg.org/FT/PullMonitorable:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omg.org/FT/PullMonitorable:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["is_alive"],
-                0,
-                &[0],
-                &[0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { PullMonitorable, PullMonitorableServant by PullMonitorableSkeleton }
+    rt::served! { PullMonitorable, PullMonitorableServant }
 }
 
 /// The factory of omniEvents before version 2.5.
@@ -723,58 +553,44 @@ pub mod event_channel_admin {
     /// The servant trait of `EventChannelAdmin::EventChannelFactory`, implemented by servers.
     pub trait EventChannelFactoryServant: super::cos_life_cycle::GenericFactoryServant {}
 
-    impl<S: EventChannelFactoryServant + ?Sized> EventChannelFactoryServant
-    for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `EventChannelAdmin::EventChannelFactory` to an implementation of its servant trait.
-    pub struct EventChannelFactorySkeleton<S>(pub S);
+    pub type EventChannelFactorySkeleton<S> = rt::Skeleton<EventChannelFactory, S>;
 
-    impl<S> EventChannelFactorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: EventChannelFactoryServant + ?Sized> rt::Dispatch<S>
+    for EventChannelFactory {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosLifeCycle/GenericFactory:1.0",
+        ];
 
-    impl<S: EventChannelFactoryServant> rt::Servant for EventChannelFactorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:EventChannelAdmin/EventChannelFactory:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:EventChannelAdmin/EventChannelFactory:1.0" |
-                "IDL:omg.org/CosLifeCycle/GenericFactory:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["create_object", "supports"],
                 0,
-                &[0],
-                &[0, 1],
+                b"\0\0\0\0\x01\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 1];
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\x01";
             match operation {
                 0..=1 => {
-                    super::cos_life_cycle::GenericFactorySkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_life_cycle::GenericFactory,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { EventChannelFactory, EventChannelFactoryServant by EventChannelFactorySkeleton }
+    rt::served! { EventChannelFactory, EventChannelFactoryServant }
 }
 
 /// The factory of OpenORB, which omniEvents serves as well.
@@ -782,14 +598,12 @@ pub mod event_channel_admin {
 pub mod event {
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NameAlreadyUsed {}
     rt::equal! { NameAlreadyUsed }
     rt::exception! {
         #[inline] members NameAlreadyUsed, "IDL:openorb.org/event/NameAlreadyUsed:1.0", "NameAlreadyUsed"
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct EventChannelNotFound {}
     rt::equal! { EventChannelNotFound }
     rt::exception! {
@@ -869,104 +683,52 @@ pub mod event {
         >;
     }
 
-    impl<S: EventChannelFactoryServant + ?Sized> EventChannelFactoryServant
-    for ::std::sync::Arc<S> {
-        fn create_channel(
-            &self,
-            channel_name: &str,
-        ) -> Result<
-            Option<crate::cos_event_channel_admin::EventChannel>,
-            event_channel_factory::CreateChannelError,
-        > {
-            S::create_channel(self, channel_name)
-        }
-
-        fn join_channel(
-            &self,
-            channel_name: &str,
-        ) -> Result<
-            Option<crate::cos_event_channel_admin::EventChannel>,
-            event_channel_factory::JoinChannelError,
-        > {
-            S::join_channel(self, channel_name)
-        }
-    }
-
     /// Dispatches requests for `event::EventChannelFactory` to an implementation of its servant trait.
-    pub struct EventChannelFactorySkeleton<S>(pub S);
+    pub type EventChannelFactorySkeleton<S> = rt::Skeleton<EventChannelFactory, S>;
 
-    impl<S> EventChannelFactorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
+    impl<S: EventChannelFactoryServant + ?Sized> rt::Dispatch<S>
+    for EventChannelFactory {
+        fn operations() -> &'static rt::Operations {
+            static OPERATIONS: rt::Operations = rt::Operations::new(
+                &["create_channel", "join_channel"],
+                0,
+                b"\x02\0\x01\0\0\0",
+            );
+            &OPERATIONS
         }
-    }
 
-    impl<S: EventChannelFactoryServant> EventChannelFactorySkeleton<S> {
-        #[doc(hidden)]
-        pub fn upcall_on(
+        fn upcall_on(
             servant: &S,
             skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let channel_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        EventChannelFactoryServant::create_channel(
+                        |(channel_name,)| EventChannelFactoryServant::create_channel(
                             servant,
-                            &channel_name,
+                            rt::text(channel_name),
                         ),
                     )
                 }
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let channel_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        EventChannelFactoryServant::join_channel(servant, &channel_name),
+                        |(channel_name,)| EventChannelFactoryServant::join_channel(
+                            servant,
+                            rt::text(channel_name),
+                        ),
                     )
                 }
                 _ => call.implicit(skeleton),
             }
         }
     }
-
-    impl<S: EventChannelFactoryServant> rt::Servant for EventChannelFactorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:openorb.org/event/EventChannelFactory:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:openorb.org/event/EventChannelFactory:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
-            static OPERATIONS: rt::Operations = rt::Operations::new(
-                &["create_channel", "join_channel"],
-                0,
-                &[2],
-                &[1, 0],
-            );
-            &OPERATIONS
-        }
-
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            Self::upcall_on(&self.0, self, operation, call)
-        }
-    }
-    rt::served! { EventChannelFactory, EventChannelFactoryServant by EventChannelFactorySkeleton }
+    rt::served! { EventChannelFactory, EventChannelFactoryServant }
 
     /// The errors of operations that raise `event::NameAlreadyUsed`.
-    #[derive(Clone)]
     pub enum NameAlreadyUsedError {
         /// The exception `event::NameAlreadyUsed`.
         NameAlreadyUsed(NameAlreadyUsed),
@@ -976,7 +738,6 @@ pub mod event {
     rt::errors! { NameAlreadyUsedError, NameAlreadyUsed(NameAlreadyUsed) }
 
     /// The errors of operations that raise `event::EventChannelNotFound`.
-    #[derive(Clone)]
     pub enum EventChannelNotFoundError {
         /// The exception `event::EventChannelNotFound`.
         EventChannelNotFound(EventChannelNotFound),
@@ -1073,49 +834,37 @@ pub mod omni_events {
     /// The servant trait of `omniEvents::EventChannel`, implemented by servers.
     pub trait EventChannelServant: crate::cos_event_channel_admin::EventChannelServant + super::ft::PullMonitorableServant {}
 
-    impl<S: EventChannelServant + ?Sized> EventChannelServant for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `omniEvents::EventChannel` to an implementation of its servant trait.
-    pub struct EventChannelSkeleton<S>(pub S);
+    pub type EventChannelSkeleton<S> = rt::Skeleton<EventChannel, S>;
 
-    impl<S> EventChannelSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: EventChannelServant + ?Sized> rt::Dispatch<S> for EventChannel {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0",
+            "IDL:omg.org/FT/PullMonitorable:1.0",
+        ];
 
-    impl<S: EventChannelServant> rt::Servant for EventChannelSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omni/omniEvents/EventChannel:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omni/omniEvents/EventChannel:1.0" |
-                "IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0" |
-                "IDL:omg.org/FT/PullMonitorable:1.0" | "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "for_consumers", "for_suppliers", "is_alive"],
                 0,
-                &[1, 0],
-                &[1, 0, 4, 3, 2],
+                b"\x01\0\0\0\x01\0\0\0\x04\0\x03\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 0, 0];
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\0";
             match operation {
                 0 => {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::EventChannelServant::destroy(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -1123,7 +872,7 @@ pub mod omni_events {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::EventChannelServant::for_consumers(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
@@ -1131,23 +880,22 @@ pub mod omni_events {
                     rt::answer(
                         call,
                         crate::cos_event_channel_admin::EventChannelServant::for_suppliers(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 3 => {
-                    super::ft::PullMonitorableSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::ft::PullMonitorable,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { EventChannel, EventChannelServant by EventChannelSkeleton }
+    rt::served! { EventChannel, EventChannelServant }
 
     /// A reference to a `omniEvents::EventChannelFactory`.
     pub struct EventChannelFactory(super::cos_life_cycle::GenericFactory);
@@ -1217,36 +965,19 @@ pub mod omni_events {
     /// The servant trait of `omniEvents::EventChannelFactory`, implemented by servers.
     pub trait EventChannelFactoryServant: super::cos_life_cycle::GenericFactoryServant + super::ft::PullMonitorableServant + super::event_channel_admin::EventChannelFactoryServant + super::event::EventChannelFactoryServant {}
 
-    impl<S: EventChannelFactoryServant + ?Sized> EventChannelFactoryServant
-    for ::std::sync::Arc<S> {}
-
     /// Dispatches requests for `omniEvents::EventChannelFactory` to an implementation of its servant trait.
-    pub struct EventChannelFactorySkeleton<S>(pub S);
+    pub type EventChannelFactorySkeleton<S> = rt::Skeleton<EventChannelFactory, S>;
 
-    impl<S> EventChannelFactorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: EventChannelFactoryServant + ?Sized> rt::Dispatch<S>
+    for EventChannelFactory {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosLifeCycle/GenericFactory:1.0",
+            "IDL:omg.org/FT/PullMonitorable:1.0",
+            "IDL:EventChannelAdmin/EventChannelFactory:1.0",
+            "IDL:openorb.org/event/EventChannelFactory:1.0",
+        ];
 
-    impl<S: EventChannelFactoryServant> rt::Servant for EventChannelFactorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:omni/omniEvents/EventChannelFactory:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:omni/omniEvents/EventChannelFactory:1.0" |
-                "IDL:omg.org/CosLifeCycle/GenericFactory:1.0" |
-                "IDL:omg.org/FT/PullMonitorable:1.0" |
-                "IDL:EventChannelAdmin/EventChannelFactory:1.0" |
-                "IDL:openorb.org/event/EventChannelFactory:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "create_channel",
@@ -1256,42 +987,43 @@ pub mod omni_events {
                     "supports",
                 ],
                 0,
-                &[146, 2],
-                &[1, 3, 5, 0, 4, 2],
+                b"\x92\0\x02\0\x01\0\x03\0\x05\0\0\0\x04\0\x02\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(&self, operation: usize, call: rt::ServerCall<'_>) -> rt::Answered {
-            const INDEXES: &[usize] = &[0, 0, 0, 1, 1];
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
+            operation: usize,
+            call: rt::ServerCall<'_>,
+        ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\x01\x01";
             match operation {
                 1 | 4 => {
-                    super::cos_life_cycle::GenericFactorySkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::cos_life_cycle::GenericFactory,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 2 => {
-                    super::ft::PullMonitorableSkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::ft::PullMonitorable,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0 | 3 => {
-                    super::event::EventChannelFactorySkeleton::upcall_on(
-                        &self.0,
-                        self,
-                        INDEXES[operation],
-                        call,
-                    )
+                    rt::inherited::<
+                        super::event::EventChannelFactory,
+                        _,
+                        _,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { EventChannelFactory, EventChannelFactoryServant by EventChannelFactorySkeleton }
+    rt::served! { EventChannelFactory, EventChannelFactoryServant }
 }

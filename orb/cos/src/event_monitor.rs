@@ -73,7 +73,6 @@ pub mod event_monitoring {
         "IDL:spandrel/EventMonitoring/ConsumerStates:1.0", "ConsumerStates", Vec<ConsumerState>
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct UnknownChannel {}
     rt::equal! { UnknownChannel }
     rt::exception! {
@@ -144,84 +143,53 @@ pub mod event_monitoring {
         ) -> Result<ConsumerStates, monitor::ConsumersError>;
     }
 
-    impl<S: MonitorServant + ?Sized> MonitorServant for ::std::sync::Arc<S> {
-        fn channels(
-            &self,
-            after: &str,
-            how_many: u32,
-        ) -> Result<ChannelStates, rt::SystemException> {
-            S::channels(self, after, how_many)
-        }
-
-        fn consumers(
-            &self,
-            name: &str,
-            how_many: u32,
-        ) -> Result<ConsumerStates, monitor::ConsumersError> {
-            S::consumers(self, name, how_many)
-        }
-    }
-
     /// Dispatches requests for `EventMonitoring::Monitor` to an implementation of its servant trait.
-    pub struct MonitorSkeleton<S>(pub S);
+    pub type MonitorSkeleton<S> = rt::Skeleton<Monitor, S>;
 
-    impl<S> MonitorSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: MonitorServant> rt::Servant for MonitorSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:spandrel/EventMonitoring/Monitor:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:spandrel/EventMonitoring/Monitor:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: MonitorServant + ?Sized> rt::Dispatch<S> for Monitor {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["channels", "consumers"],
                 0,
-                &[0],
-                &[1, 0],
+                b"\0\0\x01\0\0\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let after = input.str()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, MonitorServant::channels(&self.0, &after, how_many))
+                    rt::serve(
+                        call,
+                        |(after, how_many)| MonitorServant::channels(
+                            servant,
+                            rt::text(after),
+                            *how_many,
+                        ),
+                    )
                 }
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let name = input.str()?;
-                    let how_many: u32 = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(call, MonitorServant::consumers(&self.0, &name, how_many))
+                    rt::serve(
+                        call,
+                        |(name, how_many)| MonitorServant::consumers(
+                            servant,
+                            rt::text(name),
+                            *how_many,
+                        ),
+                    )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { Monitor, MonitorServant by MonitorSkeleton }
+    rt::served! { Monitor, MonitorServant }
 
     /// The errors of operations that raise `EventMonitoring::UnknownChannel`.
-    #[derive(Clone)]
     pub enum UnknownChannelError {
         /// The exception `EventMonitoring::UnknownChannel`.
         UnknownChannel(UnknownChannel),
@@ -359,41 +327,19 @@ pub mod event_monitoring {
         fn event_monitor(&self) -> Result<Option<Monitor>, rt::SystemException>;
     }
 
-    impl<S: MonitoredFactoryServant + ?Sized> MonitoredFactoryServant
-    for ::std::sync::Arc<S> {
-        fn event_monitor(&self) -> Result<Option<Monitor>, rt::SystemException> {
-            S::event_monitor(self)
-        }
-    }
-
     /// Dispatches requests for `EventMonitoring::MonitoredFactory` to an implementation of its servant trait.
-    pub struct MonitoredFactorySkeleton<S>(pub S);
+    pub type MonitoredFactorySkeleton<S> = rt::Skeleton<MonitoredFactory, S>;
 
-    impl<S> MonitoredFactorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: MonitoredFactoryServant + ?Sized> rt::Dispatch<S> for MonitoredFactory {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosLifeCycle/GenericFactory:1.0",
+            "IDL:omg.org/FT/PullMonitorable:1.0",
+            "IDL:EventChannelAdmin/EventChannelFactory:1.0",
+            "IDL:openorb.org/event/EventChannelFactory:1.0",
+            "IDL:omni/omniEvents/EventChannelFactory:1.0",
+        ];
 
-    impl<S: MonitoredFactoryServant> rt::Servant for MonitoredFactorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:spandrel/EventMonitoring/MonitoredFactory:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:spandrel/EventMonitoring/MonitoredFactory:1.0" |
-                "IDL:omg.org/CosLifeCycle/GenericFactory:1.0" |
-                "IDL:omg.org/FT/PullMonitorable:1.0" |
-                "IDL:EventChannelAdmin/EventChannelFactory:1.0" |
-                "IDL:openorb.org/event/EventChannelFactory:1.0" |
-                "IDL:omni/omniEvents/EventChannelFactory:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_event_monitor",
@@ -404,84 +350,65 @@ pub mod event_monitoring {
                     "supports",
                 ],
                 0,
-                &[0, 43],
-                &[0, 3, 2, 1, 4, 5, 6],
+                b"\0\0+\0\0\0\x03\0\x02\0\x01\0\x04\0\x05\0\x06\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, MonitoredFactoryServant::event_monitor(&self.0)),
+                0 => rt::answer(call, MonitoredFactoryServant::event_monitor(servant)),
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let channel_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::event::EventChannelFactoryServant::create_channel(
-                            &self.0,
-                            &channel_name,
+                        |(channel_name,)| crate::event::EventChannelFactoryServant::create_channel(
+                            servant,
+                            rt::text(channel_name),
                         ),
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let k = <crate::cos_naming::NameComponent as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let the_criteria = <crate::cos_life_cycle::NameValuePair as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_life_cycle::GenericFactoryServant::create_object(
-                            &self.0,
-                            &k,
-                            &the_criteria,
+                        |(k, the_criteria)| crate::cos_life_cycle::GenericFactoryServant::create_object(
+                            servant,
+                            rt::slice(k),
+                            rt::slice(the_criteria),
                         ),
                     )
                 }
                 3 => {
                     rt::answer(
                         call,
-                        crate::ft::PullMonitorableServant::is_alive(&self.0),
+                        crate::ft::PullMonitorableServant::is_alive(servant),
                     )
                 }
                 4 => {
-                    let input = &mut call.arguments()?;
-                    let channel_name = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::event::EventChannelFactoryServant::join_channel(
-                            &self.0,
-                            &channel_name,
+                        |(channel_name,)| crate::event::EventChannelFactoryServant::join_channel(
+                            servant,
+                            rt::text(channel_name),
                         ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let k = <crate::cos_naming::NameComponent as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_life_cycle::GenericFactoryServant::supports(
-                            &self.0,
-                            &k,
+                        |(k,)| crate::cos_life_cycle::GenericFactoryServant::supports(
+                            servant,
+                            rt::slice(k),
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { MonitoredFactory, MonitoredFactoryServant by MonitoredFactorySkeleton }
+    rt::served! { MonitoredFactory, MonitoredFactoryServant }
 }

@@ -120,7 +120,6 @@ pub mod implementation_repository {
     }
 
     /// No server with this name is registered.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct NotFound {}
     rt::equal! { NotFound }
     rt::exception! {
@@ -128,7 +127,6 @@ pub mod implementation_repository {
     }
 
     /// A server with this name is registered.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct AlreadyRegistered {}
     rt::equal! { AlreadyRegistered }
     rt::exception! {
@@ -137,7 +135,6 @@ pub mod implementation_repository {
     }
 
     /// Another process of the server runs.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct AlreadyRunning {}
     rt::equal! { AlreadyRunning }
     rt::exception! {
@@ -146,7 +143,6 @@ pub mod implementation_repository {
     }
 
     /// The operation is not possible now, or not with these arguments.
-    #[derive(Clone, Debug, PartialEq)]
     pub struct CannotComplete {
         /// The reason, and a remedy.
         pub reason: String,
@@ -202,67 +198,41 @@ pub mod implementation_repository {
         fn shutdown(&self, token: &str) -> Result<(), rt::SystemException>;
     }
 
-    impl<S: ServerObjectServant + ?Sized> ServerObjectServant for ::std::sync::Arc<S> {
-        fn ping(&self) -> Result<(), rt::SystemException> {
-            S::ping(self)
-        }
-
-        fn shutdown(&self, token: &str) -> Result<(), rt::SystemException> {
-            S::shutdown(self, token)
-        }
-    }
-
     /// Dispatches requests for `ImplementationRepository::ServerObject` to an implementation of its servant trait.
-    pub struct ServerObjectSkeleton<S>(pub S);
+    pub type ServerObjectSkeleton<S> = rt::Skeleton<ServerObject, S>;
 
-    impl<S> ServerObjectSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: ServerObjectServant> rt::Servant for ServerObjectSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:spandrel/ImplementationRepository/ServerObject:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:spandrel/ImplementationRepository/ServerObject:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: ServerObjectServant + ?Sized> rt::Dispatch<S> for ServerObject {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["ping", "shutdown"],
                 0,
-                &[0],
-                &[0, 1],
+                b"\0\0\0\0\x01\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, ServerObjectServant::ping(&self.0)),
+                0 => rt::answer(call, ServerObjectServant::ping(servant)),
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let token = input.str()?;
-                    rt::end_arguments(input);
-                    ServerObjectServant::shutdown(&self.0, &token)?;
-                    Ok(call.finish_oneway())
+                    rt::serve_oneway(
+                        call,
+                        |(token,)| ServerObjectServant::shutdown(
+                            servant,
+                            rt::text(token),
+                        ),
+                    )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { ServerObject, ServerObjectServant by ServerObjectSkeleton }
+    rt::served! { ServerObject, ServerObjectServant }
 
     /// Operations of servers and administrators.
     pub struct Administration(rt::ObjectRef);
@@ -522,106 +492,11 @@ pub mod implementation_repository {
         ) -> Result<(), administration::ServerIsShuttingDownError>;
     }
 
-    impl<S: AdministrationServant + ?Sized> AdministrationServant
-    for ::std::sync::Arc<S> {
-        fn register_server(
-            &self,
-            server: &str,
-            options: &StartupOptions,
-        ) -> Result<(), administration::RegisterServerError> {
-            S::register_server(self, server, options)
-        }
-
-        fn update_server(
-            &self,
-            server: &str,
-            options: &StartupOptions,
-        ) -> Result<(), administration::UpdateServerError> {
-            S::update_server(self, server, options)
-        }
-
-        fn remove_server(
-            &self,
-            server: &str,
-        ) -> Result<(), administration::RemoveServerError> {
-            S::remove_server(self, server)
-        }
-
-        fn enable_server(
-            &self,
-            server: &str,
-            enabled: bool,
-        ) -> Result<(), administration::EnableServerError> {
-            S::enable_server(self, server, enabled)
-        }
-
-        fn activate_server(
-            &self,
-            server: &str,
-        ) -> Result<(), administration::ActivateServerError> {
-            S::activate_server(self, server)
-        }
-
-        fn shutdown_server(
-            &self,
-            server: &str,
-            drain: bool,
-        ) -> Result<(), administration::ShutdownServerError> {
-            S::shutdown_server(self, server, drain)
-        }
-
-        fn find(
-            &self,
-            server: &str,
-        ) -> Result<ServerInformation, administration::FindError> {
-            S::find(self, server)
-        }
-
-        fn list(&self) -> Result<ServerInformationList, rt::SystemException> {
-            S::list(self)
-        }
-
-        fn server_is_running(
-            &self,
-            server: &str,
-            token: &str,
-            server_object: Option<&ServerObject>,
-        ) -> Result<String, administration::ServerIsRunningError> {
-            S::server_is_running(self, server, token, server_object)
-        }
-
-        fn server_is_shutting_down(
-            &self,
-            server: &str,
-            token: &str,
-        ) -> Result<(), administration::ServerIsShuttingDownError> {
-            S::server_is_shutting_down(self, server, token)
-        }
-    }
-
     /// Dispatches requests for `ImplementationRepository::Administration` to an implementation of its servant trait.
-    pub struct AdministrationSkeleton<S>(pub S);
+    pub type AdministrationSkeleton<S> = rt::Skeleton<Administration, S>;
 
-    impl<S> AdministrationSkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
-
-    impl<S: AdministrationServant> rt::Servant for AdministrationSkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:spandrel/ImplementationRepository/Administration:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:spandrel/ImplementationRepository/Administration:1.0"
-                | "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+    impl<S: AdministrationServant + ?Sized> rt::Dispatch<S> for Administration {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "activate_server",
@@ -636,125 +511,114 @@ pub mod implementation_repository {
                     "update_server",
                 ],
                 0,
-                &[0, 2, 6, 1],
-                &[1, 3, 8, 9, 10, 4, 5, 6, 7, 0, 2, 10],
+                b"\0\0\x02\0\x06\0\x01\0\x01\0\x03\0\x08\0\t\0\n\0\x04\0\x05\0\x06\0\x07\0\0\0\x02\0\n\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
                 0 => {
-                    let input = &mut call.arguments()?;
-                    let server = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdministrationServant::activate_server(&self.0, &server),
+                        |(server,)| AdministrationServant::activate_server(
+                            servant,
+                            rt::text(server),
+                        ),
                     )
                 }
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let server = input.str()?;
-                    let enabled: bool = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdministrationServant::enable_server(&self.0, &server, enabled),
+                        |(server, enabled)| AdministrationServant::enable_server(
+                            servant,
+                            rt::text(server),
+                            *enabled,
+                        ),
                     )
                 }
                 2 => {
-                    let input = &mut call.arguments()?;
-                    let server = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(call, AdministrationServant::find(&self.0, &server))
-                }
-                3 => rt::answer(call, AdministrationServant::list(&self.0)),
-                4 => {
-                    let input = &mut call.arguments()?;
-                    let server = input.str()?;
-                    let options: StartupOptions = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdministrationServant::register_server(
-                            &self.0,
-                            &server,
-                            &options,
+                        |(server,)| AdministrationServant::find(
+                            servant,
+                            rt::text(server),
+                        ),
+                    )
+                }
+                3 => rt::answer(call, AdministrationServant::list(servant)),
+                4 => {
+                    rt::serve(
+                        call,
+                        |(server, options)| AdministrationServant::register_server(
+                            servant,
+                            rt::text(server),
+                            options,
                         ),
                     )
                 }
                 5 => {
-                    let input = &mut call.arguments()?;
-                    let server = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdministrationServant::remove_server(&self.0, &server),
+                        |(server,)| AdministrationServant::remove_server(
+                            servant,
+                            rt::text(server),
+                        ),
                     )
                 }
                 6 => {
-                    let input = &mut call.arguments()?;
-                    let server = input.str()?;
-                    let token = input.str()?;
-                    let server_object: Option<ServerObject> = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdministrationServant::server_is_running(
-                            &self.0,
-                            &server,
-                            &token,
-                            server_object.as_ref(),
+                        |(server, token, server_object)| AdministrationServant::server_is_running(
+                            servant,
+                            rt::text(server),
+                            rt::text(token),
+                            rt::Option::as_ref(server_object),
                         ),
                     )
                 }
                 7 => {
-                    let input = &mut call.arguments()?;
-                    let server = input.str()?;
-                    let token = input.str()?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdministrationServant::server_is_shutting_down(
-                            &self.0,
-                            &server,
-                            &token,
+                        |(server, token)| AdministrationServant::server_is_shutting_down(
+                            servant,
+                            rt::text(server),
+                            rt::text(token),
                         ),
                     )
                 }
                 8 => {
-                    let input = &mut call.arguments()?;
-                    let server = input.str()?;
-                    let drain: bool = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdministrationServant::shutdown_server(&self.0, &server, drain),
+                        |(server, drain)| AdministrationServant::shutdown_server(
+                            servant,
+                            rt::text(server),
+                            *drain,
+                        ),
                     )
                 }
                 9 => {
-                    let input = &mut call.arguments()?;
-                    let server = input.str()?;
-                    let options: StartupOptions = rt::decode(input)?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        AdministrationServant::update_server(&self.0, &server, &options),
+                        |(server, options)| AdministrationServant::update_server(
+                            servant,
+                            rt::text(server),
+                            options,
+                        ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { Administration, AdministrationServant by AdministrationSkeleton }
+    rt::served! { Administration, AdministrationServant }
 
     /// The errors of operations that raise `ImplementationRepository::AlreadyRegistered`, `ImplementationRepository::CannotComplete`.
-    #[derive(Clone)]
     pub enum AlreadyRegisteredOrCannotCompleteError {
         /// The exception `ImplementationRepository::AlreadyRegistered`.
         AlreadyRegistered(AlreadyRegistered),
@@ -769,7 +633,6 @@ pub mod implementation_repository {
     }
 
     /// The errors of operations that raise `ImplementationRepository::CannotComplete`, `ImplementationRepository::NotFound`.
-    #[derive(Clone)]
     pub enum CannotCompleteOrNotFoundError {
         /// The exception `ImplementationRepository::CannotComplete`.
         CannotComplete(CannotComplete),
@@ -781,7 +644,6 @@ pub mod implementation_repository {
     rt::errors! { CannotCompleteOrNotFoundError, CannotComplete(CannotComplete), NotFound(NotFound) }
 
     /// The errors of operations that raise `ImplementationRepository::NotFound`.
-    #[derive(Clone)]
     pub enum NotFoundError {
         /// The exception `ImplementationRepository::NotFound`.
         NotFound(NotFound),
@@ -791,7 +653,6 @@ pub mod implementation_repository {
     rt::errors! { NotFoundError, NotFound(NotFound) }
 
     /// The errors of operations that raise `ImplementationRepository::AlreadyRunning`, `ImplementationRepository::CannotComplete`, `ImplementationRepository::NotFound`.
-    #[derive(Clone)]
     pub enum AlreadyRunningOrCannotCompleteOrNotFoundError {
         /// The exception `ImplementationRepository::AlreadyRunning`.
         AlreadyRunning(AlreadyRunning),

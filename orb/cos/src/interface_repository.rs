@@ -264,7 +264,6 @@ pub mod corba {
     pub const BAD_POLICY_VALUE: PolicyErrorCode = 3;
     pub const UNSUPPORTED_POLICY_VALUE: PolicyErrorCode = 4;
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct PolicyError {
         pub reason: PolicyErrorCode,
     }
@@ -274,7 +273,6 @@ pub mod corba {
         reason: PolicyErrorCode as "reason" = policy_error_code_tc
     }
 
-    #[derive(Clone, Debug, PartialEq)]
     pub struct InvalidPolicies {
         pub indices: Vec<u16>,
     }

@@ -113,39 +113,15 @@ pub mod notification_monitoring {
         ) -> Result<Option<crate::event_monitoring::Monitor>, rt::SystemException>;
     }
 
-    impl<S: MonitoredFactoryServant + ?Sized> MonitoredFactoryServant
-    for ::std::sync::Arc<S> {
-        fn event_monitor(
-            &self,
-        ) -> Result<Option<crate::event_monitoring::Monitor>, rt::SystemException> {
-            S::event_monitor(self)
-        }
-    }
-
     /// Dispatches requests for `NotificationMonitoring::MonitoredFactory` to an implementation of its servant trait.
-    pub struct MonitoredFactorySkeleton<S>(pub S);
+    pub type MonitoredFactorySkeleton<S> = rt::Skeleton<MonitoredFactory, S>;
 
-    impl<S> MonitoredFactorySkeleton<S> {
-        /// Wraps a servant, to be activated in an object adapter.
-        pub fn new(servant: S) -> Self {
-            Self(servant)
-        }
-    }
+    impl<S: MonitoredFactoryServant + ?Sized> rt::Dispatch<S> for MonitoredFactory {
+        const BASES: &'static [&'static str] = &[
+            "IDL:omg.org/CosNotifyChannelAdmin/EventChannelFactory:1.0",
+        ];
 
-    impl<S: MonitoredFactoryServant> rt::Servant for MonitoredFactorySkeleton<S> {
-        fn repository_id(&self) -> &'static str {
-            "IDL:spandrel/NotificationMonitoring/MonitoredFactory:1.0"
-        }
-
-        fn is_a(&self, repository_id: &str) -> bool {
-            matches!(
-                repository_id, "IDL:spandrel/NotificationMonitoring/MonitoredFactory:1.0"
-                | "IDL:omg.org/CosNotifyChannelAdmin/EventChannelFactory:1.0" |
-                "IDL:omg.org/CORBA/Object:1.0"
-            )
-        }
-
-        fn operations(&self) -> &'static rt::Operations {
+        fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
                     "_get_event_monitor",
@@ -154,34 +130,26 @@ pub mod notification_monitoring {
                     "get_event_channel",
                 ],
                 0,
-                &[0, 1],
-                &[0, 1, 2, 3, 4],
+                b"\0\0\x01\0\0\0\x01\0\x02\0\x03\0\x04\0",
             );
             &OPERATIONS
         }
 
-        fn upcall(
-            &self,
+        fn upcall_on(
+            servant: &S,
+            skeleton: &dyn rt::Servant,
             operation: usize,
-            mut call: rt::ServerCall<'_>,
+            call: rt::ServerCall<'_>,
         ) -> rt::Answered {
             match operation {
-                0 => rt::answer(call, MonitoredFactoryServant::event_monitor(&self.0)),
+                0 => rt::answer(call, MonitoredFactoryServant::event_monitor(servant)),
                 1 => {
-                    let input = &mut call.arguments()?;
-                    let initial_qos = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    let initial_admin = <crate::cos_notification::Property as rt::Decode>::lend(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::EventChannelFactoryServant::create_channel(
-                            &self.0,
-                            &initial_qos,
-                            &initial_admin,
+                        |(initial_qos, initial_admin)| crate::cos_notify_channel_admin::EventChannelFactoryServant::create_channel(
+                            servant,
+                            rt::slice(initial_qos),
+                            rt::slice(initial_admin),
                         ),
                     )
                 }
@@ -189,27 +157,22 @@ pub mod notification_monitoring {
                     rt::answer(
                         call,
                         crate::cos_notify_channel_admin::EventChannelFactoryServant::get_all_channels(
-                            &self.0,
+                            servant,
                         ),
                     )
                 }
                 3 => {
-                    let input = &mut call.arguments()?;
-                    let id: crate::cos_notify_channel_admin::ChannelId = rt::decode(
-                        input,
-                    )?;
-                    rt::end_arguments(input);
-                    rt::answer(
+                    rt::serve(
                         call,
-                        crate::cos_notify_channel_admin::EventChannelFactoryServant::get_event_channel(
-                            &self.0,
-                            id,
+                        |(id,)| crate::cos_notify_channel_admin::EventChannelFactoryServant::get_event_channel(
+                            servant,
+                            *id,
                         ),
                     )
                 }
-                _ => call.implicit(self),
+                _ => call.implicit(skeleton),
             }
         }
     }
-    rt::served! { MonitoredFactory, MonitoredFactoryServant by MonitoredFactorySkeleton }
+    rt::served! { MonitoredFactory, MonitoredFactoryServant }
 }

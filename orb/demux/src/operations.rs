@@ -44,31 +44,35 @@ impl OperationDemux {
 pub struct Operations {
     names: &'static [&'static str],
     seed: u32,
-    displacements: &'static [u16],
-    places: &'static [u16],
+    /// Numbers in little-endian order, as the places: generated code has both in one literal.
+    displacements: &'static [[u8; 2]],
+    places: &'static [[u8; 2]],
     hashed: OnceLock<Box<[u16]>>,
 }
 
 impl Operations {
     /// The table of an interface without operations.
     pub const NONE: &'static Self = {
-        static NONE: Operations = Operations::new(&[], 0, &[], &[]);
+        static NONE: Operations = Operations::new(&[], 0, &[]);
         &NONE
     };
 
-    /// A table of names in octet order, with their perfect hash function (see [`perfect::Tables`]). Without
-    /// places there is none, and the names are searched.
+    /// A table of names in octet order, with their perfect hash function: its seed, and the other tables in the form of
+    /// [`perfect::Tables::to_octets`]. Without octets there is none, and the names are searched.
     ///
     /// # Panics
     /// If the names are not in order, or the function does not find them. In a static that is a compile-time
     /// error.
     #[must_use]
-    pub const fn new(
-        names: &'static [&'static str],
-        seed: u32,
-        displacements: &'static [u16],
-        places: &'static [u16],
-    ) -> Self {
+    pub const fn new(names: &'static [&'static str], seed: u32, tables: &'static [u8]) -> Self {
+        let (numbers, rest) = tables.as_chunks();
+        assert!(rest.is_empty(), "a number has two octets");
+        let buckets = match (numbers.is_empty(), names.len().div_ceil(perfect::KEYS_PER_BUCKET)) {
+            (true, _) => 0,
+            (false, 0) => 1,
+            (false, buckets) => buckets,
+        };
+        let (displacements, places) = numbers.split_at(buckets);
         let operations = Self { names, seed, displacements, places, hashed: OnceLock::new() };
         let mut index = 0;
         while index < names.len() {
@@ -88,8 +92,8 @@ impl Operations {
 
     /// The perfect hash function: its seed, its displacements, and the number of places of its table.
     #[must_use]
-    pub fn hash_function(&self) -> (u32, &'static [u16], usize) {
-        (self.seed, self.displacements, self.places.len())
+    pub fn hash_function(&self) -> (u32, impl ExactSizeIterator<Item = u16> + use<>, usize) {
+        (self.seed, self.displacements.iter().map(|number| u16::from_le_bytes(*number)), self.places.len())
     }
 
     /// Whether there are no names.
@@ -111,7 +115,7 @@ impl Operations {
     #[inline]
     #[must_use]
     pub fn at_place(&self, place: usize, name: &str) -> Option<usize> {
-        let index = usize::from(*self.places.get(place)?);
+        let index = usize::from(u16::from_le_bytes(*self.places.get(place)?));
         self.is_named(index, name).then_some(index)
     }
 
@@ -147,8 +151,8 @@ impl Operations {
     /// The only possible index of an operation with this name.
     #[inline]
     const fn candidate(&self, name: &str) -> usize {
-        let place = perfect::place(self.seed, self.displacements, self.places.len(), name.as_bytes());
-        self.places[place] as usize
+        let place = perfect::place_by_octets(self.seed, self.displacements, self.places.len(), name.as_bytes());
+        u16::from_le_bytes(self.places[place]) as usize
     }
 
     fn find_hashed(&self, name: &str) -> Option<usize> {
@@ -212,8 +216,11 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         let tables = Tables::of(&names).expect("different names have a perfect hash");
-        let places = tables.places.iter().map(|index| *index as u16).collect::<Vec<_>>();
-        Operations::new(names.leak(), tables.seed, tables.displacements.leak(), places.leak())
+        Operations::new(names.leak(), tables.seed, octets(&tables))
+    }
+
+    fn octets(tables: &Tables) -> &'static [u8] {
+        tables.to_octets().expect("fewer names than 65,536").leak()
     }
 
     fn check(operations: &Operations, strangers: &[String]) {
@@ -239,7 +246,7 @@ mod tests {
 
     #[test]
     fn names_without_a_hash_function_are_found_by_search() {
-        check(&Operations::new(&["deposit", "withdraw"], 0, &[], &[]), &["balance".to_owned(), String::new()]);
+        check(&Operations::new(&["deposit", "withdraw"], 0, &[]), &["balance".to_owned(), String::new()]);
     }
 
     #[test]
@@ -256,17 +263,16 @@ mod tests {
     fn names_out_of_order_are_rejected() {
         let names = &["b", "a"];
         let tables = Tables::of(names).expect("distinct names have a perfect hash");
-        let places: Vec<u16> = tables.places.iter().map(|index| *index as u16).collect();
-        _ = Operations::new(names, tables.seed, tables.displacements.leak(), places.leak());
+        _ = Operations::new(names, tables.seed, octets(&tables));
     }
 
     #[test]
     #[should_panic(expected = "the hash function finds each name")]
     fn tables_of_other_names_are_rejected() {
         let names = &["a", "b", "c"];
-        let tables = Tables::of(names).expect("distinct names have a perfect hash");
-        let places: Vec<u16> = tables.places.iter().rev().map(|index| *index as u16).collect();
-        _ = Operations::new(names, tables.seed, tables.displacements.leak(), places.leak());
+        let mut tables = Tables::of(names).expect("distinct names have a perfect hash");
+        tables.places.reverse();
+        _ = Operations::new(names, tables.seed, octets(&tables));
     }
 
     proptest! {

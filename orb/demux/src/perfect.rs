@@ -12,7 +12,7 @@ const SEEDS: u32 = 8;
 /// Number of enlargements, by a quarter each. More means invalid keys.
 const ENLARGEMENTS: usize = 8;
 /// Mean number of keys per bucket. More make the table of displacements smaller, and the search longer.
-const KEYS_PER_BUCKET: usize = 3;
+pub(crate) const KEYS_PER_BUCKET: usize = 3;
 
 /// A hash of octets, the same on all machines: a compiler's tables are used on others.
 ///
@@ -59,6 +59,14 @@ const fn last_word(tail: &[u8]) -> u64 {
 pub const fn place(seed: u32, displacements: &[u16], places: usize, key: &[u8]) -> usize {
     let hash = hash(seed, key);
     displaced(hash, displacements[bucket(hash, displacements.len())], places)
+}
+
+/// As [`place`], with displacements in little-endian order.
+#[inline]
+pub(crate) const fn place_by_octets(seed: u32, displacements: &[[u8; 2]], places: usize, key: &[u8]) -> usize {
+    let hash = hash(seed, key);
+    let displacement = u16::from_le_bytes(displacements[bucket(hash, displacements.len())]);
+    displaced(hash, displacement, places)
 }
 
 #[inline]
@@ -112,6 +120,15 @@ impl Tables {
             places += places / 4 + 1;
         }
         None
+    }
+
+    /// The displacements, then the places, each of them two octets in little-endian order, as generated code has them.
+    /// `None` if there are more keys than such numbers.
+    #[must_use]
+    pub fn to_octets(&self) -> Option<Vec<u8>> {
+        let places = self.places.iter().map(|index| u16::try_from(*index).ok());
+        let numbers: Vec<u16> = self.displacements.iter().copied().map(Some).chain(places).collect::<Option<_>>()?;
+        Some(numbers.into_iter().flat_map(u16::to_le_bytes).collect())
     }
 
     /// The index of a key of the set; any index, or the number of keys, for other keys.

@@ -312,14 +312,17 @@ impl Poa {
     /// use spandrel::server::ServedBy;
     /// use spandrel::{Poa, SystemException};
     ///
-    /// fn serve_shared<Account: ServedBy<S>, S>(root: &Poa, account: S) -> Result<Account, SystemException> {
+    /// fn serve_shared<Account: ServedBy<S>, S: Send + Sync + 'static>(
+    ///     root: &Poa,
+    ///     account: S,
+    /// ) -> Result<Account, SystemException> {
     ///     root.serve(account) // in a program: let account: Account = root.serve(Savings::default())?;
     /// }
     /// ```
     ///
     /// # Errors
     /// As [`activate`](Self::activate).
-    pub fn serve<I: ServedBy<S>, S>(&self, servant: S) -> Result<I, SystemException> {
+    pub fn serve<I: ServedBy<S>, S: Send + Sync + 'static>(&self, servant: S) -> Result<I, SystemException> {
         Ok(self.activate_shared(I::skeleton(servant))?.unchecked_narrow())
     }
 
@@ -335,7 +338,11 @@ impl Poa {
     ///
     /// # Errors
     /// As [`activate_object_with_id`](Self::activate_object_with_id); INITIALIZE if the ORB cannot listen.
-    pub fn serve_with_id<I: ServedBy<S>, S>(&self, id: impl Into<ObjectId>, servant: S) -> Result<I, PoaError> {
+    pub fn serve_with_id<I: ServedBy<S>, S: Send + Sync + 'static>(
+        &self,
+        id: impl Into<ObjectId>,
+        servant: S,
+    ) -> Result<I, PoaError> {
         self.activate_with_id(&id.into(), I::skeleton(servant))
     }
 

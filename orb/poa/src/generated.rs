@@ -9,14 +9,11 @@ pub use crate::{PoaError, generated_adapter_errors as errors, generated_local_ad
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_adapter_errors {
-    (interpreted $name:ident $($rest:tt)*) => {
-        $crate::generated::orb_errors! { interpreted $name $($rest)* }
-        $crate::generated_adapter_errors! { @conversion $name }
-    };
     (@conversion $name:ident) => {
-        impl ::std::convert::From<$crate::PoaError> for $name {
+        impl rt::From<$crate::PoaError> for $name {
+            #[inline]
             fn from(error: $crate::PoaError) -> Self {
-                $name::System(::std::convert::From::from(error))
+                rt::system(error)
             }
         }
     };

@@ -1,9 +1,10 @@
 //! The items of the server that generated code uses, and nothing else. Not a public interface: it changes
 //! with the compiler.
 
+use std::borrow::Cow;
 pub use std::sync::Arc;
 
-use spandrel_cdr::{Decoder, Encode};
+use spandrel_cdr::{ArgumentList, Decoder, Encode};
 pub use spandrel_demux::Operations;
 use spandrel_giop::SystemException;
 use spandrel_orb::UserExceptions;
@@ -12,24 +13,21 @@ pub use crate::{
     DeferredCall, Replied, Servant, ServedAsyncBy, ServedBy, ServerCall,
     collocated::direct::{Facet, direct, offer},
     generated_served as served, interpreted,
+    upcall::skeleton::{Dispatch, Owned, Shared, Skeleton, inherited},
 };
 
-/// The skeletons by which servants serve an interface: the names of its servant trait and skeleton, and those of the
-/// asynchronous forms.
+/// The skeletons by which servants serve an interface: its servant trait, and the names of the asynchronous servant trait
+/// and skeleton. `direct`: servants in an `Arc` implement the servant trait.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_served {
-    ($interface:ident, $servant:ident by $skeleton:ident $(, $async_servant:ident by $async_skeleton:ident)?) => {
+    (direct $interface:ident, $servant:ident $($asynchronous:tt)*) => {
         impl<__S: $servant + 'static> rt::ServedBy<__S> for $interface {
-            fn skeleton(servant: __S) -> rt::SharedServant {
-                rt::Arc::new($skeleton(servant))
-            }
+            type Access = rt::Owned;
         }
-        impl<__S> rt::Debug for $skeleton<__S> {
-            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
-                f.write_str(::core::stringify!($skeleton))
-            }
-        }
+        $crate::generated_served!(@asynchronous $interface $($asynchronous)*);
+    };
+    (@asynchronous $interface:ident $(, $async_servant:ident by $async_skeleton:ident)?) => {
         $(
             impl<__S: $async_servant> rt::ServedAsyncBy<__S> for $interface {
                 fn async_skeleton(servant: __S) -> rt::SharedServant {
@@ -42,6 +40,15 @@ macro_rules! generated_served {
                 }
             }
         )?
+    };
+    ($interface:ident, $servant:ident $($asynchronous:tt)*) => {
+        impl<__S: $servant> rt::ServedBy<__S> for $interface {
+            type Access = rt::Owned;
+        }
+        impl<__S: $servant + ?Sized> rt::ServedBy<rt::Arc<__S>> for $interface {
+            type Access = rt::Shared;
+        }
+        $crate::generated_served!(@asynchronous $interface $($asynchronous)*);
     };
 }
 
@@ -61,6 +68,57 @@ pub fn answer<R: Encode, E: UserExceptions>(call: ServerCall<'_>, outcome: Resul
         Ok(results) => call.reply(|out| results.encode(out)),
         Err(error) => call.raise(error),
     }
+}
+
+/// Reads the arguments of a request, runs `upcall` and replies with its outcome.
+///
+/// # Errors
+/// As [`answer`]. MARSHAL if the arguments cannot be decoded.
+#[inline]
+pub fn serve<'m, A: ArgumentList<'m>, R: Encode, E: UserExceptions>(
+    mut call: ServerCall<'m>,
+    upcall: impl FnOnce(&A) -> Result<R, E>,
+) -> Answered {
+    let arguments = read_arguments(&mut call)?;
+    answer(call, upcall(&arguments))
+}
+
+/// Reads the arguments of a one-way request and runs `upcall`.
+///
+/// # Errors
+/// The arguments cannot be decoded, or the servant fails. The client gets no reply.
+#[inline]
+pub fn serve_oneway<'m, A: ArgumentList<'m>>(
+    mut call: ServerCall<'m>,
+    upcall: impl FnOnce(&A) -> Result<(), SystemException>,
+) -> Answered {
+    let arguments = read_arguments(&mut call)?;
+    upcall(&arguments)?;
+    Ok(call.finish_oneway())
+}
+
+#[inline]
+fn read_arguments<'m, A: ArgumentList<'m>>(call: &mut ServerCall<'m>) -> Result<A, SystemException> {
+    let input = &mut call.arguments()?;
+    let arguments = A::read_all(input)?;
+    end_arguments(input);
+    Ok(arguments)
+}
+
+/// A text among the arguments of [`serve`], as the servant receives it.
+#[inline]
+#[must_use]
+#[allow(clippy::ptr_arg, reason = "the type of the argument tells that it is lent")]
+pub fn text<'a>(argument: &'a Cow<'_, str>) -> &'a str {
+    argument
+}
+
+/// A sequence among the arguments of [`serve`], as the servant receives it.
+#[inline]
+#[must_use]
+#[allow(clippy::ptr_arg, reason = "the type of the argument tells that it is lent")]
+pub fn slice<'a, T: Clone>(argument: &'a Cow<'_, [T]>) -> &'a [T] {
+    argument
 }
 
 /// Called behind the arguments of a request. Octets that are left tell that the client's IDL differs, and are logged in

@@ -96,3 +96,4 @@ pub use upcall::executor::{
 };
 pub use upcall::request_memory::RequestMemory;
 pub use upcall::servant::{Servant, ServedAsyncBy, ServedBy};
+pub use upcall::skeleton::Skeleton;

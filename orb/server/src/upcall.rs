@@ -24,6 +24,7 @@ pub(crate) mod received_request;
 pub(crate) mod reply;
 pub(crate) mod request_memory;
 pub(crate) mod servant;
+pub(crate) mod skeleton;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

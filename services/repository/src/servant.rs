@@ -80,34 +80,34 @@ impl Object<'_> {
     /// Calls `run` with the skeletons of the definition: that of its kind, and for a definition with a name that of its
     /// documentation.
     fn with_skeletons<T, R: FnOnce(&[&dyn Servant]) -> T>(self, run: R) -> T {
-        let documented = DocumentedSkeleton(self);
+        let documented = DocumentedSkeleton::new(self);
         let named = |run: R, skeleton: &dyn Servant| run(&[skeleton, &documented]);
         match &self.definition.content {
-            Body::Unlisted(Kind::KindModule) => named(run, &corba::ModuleDefSkeleton(self)),
-            Body::Unlisted(Kind::KindNative) => named(run, &corba::NativeDefSkeleton(self)),
-            Body::Unlisted(_) => run(&[&corba::RepositorySkeleton(self)]),
-            Body::Constant(_) => named(run, &corba::ConstantDefSkeleton(self)),
-            Body::Structure(_) => named(run, &corba::StructDefSkeleton(self)),
-            Body::AnException(_) => named(run, &corba::ExceptionDefSkeleton(self)),
-            Body::AUnion(_) => named(run, &corba::UnionDefSkeleton(self)),
-            Body::Enumeration(_) => named(run, &corba::EnumDefSkeleton(self)),
-            Body::Alias(_) => named(run, &corba::AliasDefSkeleton(self)),
-            Body::ValueBox(_) => named(run, &corba::ValueBoxDefSkeleton(self)),
-            Body::AnAttribute(_) => named(run, &corba::ExtAttributeDefSkeleton(self)),
-            Body::Operation(_) => named(run, &corba::OperationDefSkeleton(self)),
+            Body::Unlisted(Kind::KindModule) => named(run, &corba::ModuleDefSkeleton::new(self)),
+            Body::Unlisted(Kind::KindNative) => named(run, &corba::NativeDefSkeleton::new(self)),
+            Body::Unlisted(_) => run(&[&corba::RepositorySkeleton::new(self)]),
+            Body::Constant(_) => named(run, &corba::ConstantDefSkeleton::new(self)),
+            Body::Structure(_) => named(run, &corba::StructDefSkeleton::new(self)),
+            Body::AnException(_) => named(run, &corba::ExceptionDefSkeleton::new(self)),
+            Body::AUnion(_) => named(run, &corba::UnionDefSkeleton::new(self)),
+            Body::Enumeration(_) => named(run, &corba::EnumDefSkeleton::new(self)),
+            Body::Alias(_) => named(run, &corba::AliasDefSkeleton::new(self)),
+            Body::ValueBox(_) => named(run, &corba::ValueBoxDefSkeleton::new(self)),
+            Body::AnAttribute(_) => named(run, &corba::ExtAttributeDefSkeleton::new(self)),
+            Body::Operation(_) => named(run, &corba::OperationDefSkeleton::new(self)),
             Body::AnInterface(body) => match body.flavor {
-                InterfaceFlavor::FlavorRemote => named(run, &corba::ExtInterfaceDefSkeleton(self)),
-                InterfaceFlavor::FlavorAbstract => named(run, &corba::ExtAbstractInterfaceDefSkeleton(self)),
-                InterfaceFlavor::FlavorLocal => named(run, &corba::ExtLocalInterfaceDefSkeleton(self)),
+                InterfaceFlavor::FlavorRemote => named(run, &corba::ExtInterfaceDefSkeleton::new(self)),
+                InterfaceFlavor::FlavorAbstract => named(run, &corba::ExtAbstractInterfaceDefSkeleton::new(self)),
+                InterfaceFlavor::FlavorLocal => named(run, &corba::ExtLocalInterfaceDefSkeleton::new(self)),
             },
-            Body::Value(_) => named(run, &corba::ExtValueDefSkeleton(self)),
-            Body::ValueMember(_) => named(run, &corba::ValueMemberDefSkeleton(self)),
-            Body::Primitive(_) => run(&[&corba::PrimitiveDefSkeleton(self)]),
-            Body::Text(_) => run(&[&corba::StringDefSkeleton(self)]),
-            Body::WideText(_) => run(&[&corba::WstringDefSkeleton(self)]),
-            Body::Decimal(_) => run(&[&corba::FixedDefSkeleton(self)]),
-            Body::ASequence(_) => run(&[&corba::SequenceDefSkeleton(self)]),
-            Body::AnArray(_) => run(&[&corba::ArrayDefSkeleton(self)]),
+            Body::Value(_) => named(run, &corba::ExtValueDefSkeleton::new(self)),
+            Body::ValueMember(_) => named(run, &corba::ValueMemberDefSkeleton::new(self)),
+            Body::Primitive(_) => run(&[&corba::PrimitiveDefSkeleton::new(self)]),
+            Body::Text(_) => run(&[&corba::StringDefSkeleton::new(self)]),
+            Body::WideText(_) => run(&[&corba::WstringDefSkeleton::new(self)]),
+            Body::Decimal(_) => run(&[&corba::FixedDefSkeleton::new(self)]),
+            Body::ASequence(_) => run(&[&corba::SequenceDefSkeleton::new(self)]),
+            Body::AnArray(_) => run(&[&corba::ArrayDefSkeleton::new(self)]),
         }
     }
 }

@@ -218,7 +218,7 @@ impl ClerkServant for Clerk {
 #[test]
 fn types_of_the_corba_module_are_generated_and_marshaled() {
     let server = ImplicitServer::new();
-    let object = server.poa.activate(ClerkSkeleton(Clerk)).unwrap();
+    let object = server.poa.activate(ClerkSkeleton::new(Clerk)).unwrap();
     let clerk = desk::Clerk::unchecked_narrow(&Orb::builder().build().unwrap().reference(object.ior().clone()));
     assert_eq!(clerk.kind(&TypeCode::wstring(0)).unwrap(), corba::TcKind::TkWstring);
     assert_eq!(clerk.kind(&TypeCode::TYPE_CODE).unwrap(), corba::TcKind::TkTypeCode);

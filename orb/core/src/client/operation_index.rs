@@ -63,7 +63,7 @@ pub(crate) fn component(operations: &Operations) -> Option<TaggedComponent> {
         out.u32(number);
     }
     for displacement in displacements {
-        out.u16(*displacement);
+        out.u16(displacement);
     }
     (count > 0).then(|| TaggedComponent { tag: ids::TAG_OPERATION_INDEX, data: out.to_vec() })
 }
@@ -79,8 +79,7 @@ mod tests {
     static OPERATIONS: Operations = Operations::new(
         &["_get_kind", "_get_owner", "_set_kind", "deposit", "history", "note", "sibling"],
         0,
-        &[4, 160, 4],
-        &[1, 0, 6, 3, 7, 5, 4, 2],
+        b"\x04\0\xa0\0\x04\0\x01\0\0\0\x06\0\x03\0\x07\0\x05\0\x04\0\x02\0",
     );
 
     fn parsed(data: &[u8]) -> Option<Box<dyn OperationContexts>> {

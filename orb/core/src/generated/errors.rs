@@ -2,27 +2,17 @@
 
 use std::{error::Error, fmt};
 
+use spandrel_giop::SystemException;
+
 use crate::reference::exceptions::ErrorEnum;
 
-/// The conversions, `Display`, `Debug`, `Error`, `PartialEq` and the codec of an error enum.
+/// The conversions, `Clone`, `Display`, `Debug`, `Error`, `PartialEq` and the codec of an error enum.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_errors {
     ($name:ident $(, $variant:ident($type:ty))*) => {
-        $crate::generated_errors!(@codec rt::decode_exception; $name $(, $variant($type))*);
-    };
-    // One instance of the decoder for all operations that raise an exception.
-    (interpreted $name:ident $(, $variant:ident($type:ty))*) => {
-        $crate::generated_errors!(@codec rt::interpreted::exception; $name $(, $variant($type))*);
-    };
-    (@codec $decode:path; $name:ident $(, $variant:ident($type:ty))*) => {
         impl rt::ErrorEnum for $name {
-            fn decode(id: &str, input: &mut rt::Decoder<'_>) -> rt::Option<rt::Decoded<Self>> {
-                match id {
-                    $(<$type as rt::UserException>::REPOSITORY_ID => rt::Some($decode(input).map(Self::$variant)),)*
-                    _ => rt::None,
-                }
-            }
+            const VARIANTS: rt::Variants<Self> = &[$(rt::ErrorVariant::new::<$type>()),*];
             fn exception(&self) -> rt::Raised<'_> {
                 match self {
                     $(Self::$variant(exception) => rt::Ok(exception),)*
@@ -30,22 +20,32 @@ macro_rules! generated_errors {
                 }
             }
         }
+        impl rt::Clone for $name {
+            #[inline]
+            fn clone(&self) -> Self {
+                rt::clone_error(self)
+            }
+        }
         impl rt::Display for $name {
-            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+            #[inline]
+            fn fmt(&self, f: rt::Format) -> rt::Formatted {
                 rt::display_error(self, f)
             }
         }
         impl rt::Debug for $name {
-            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+            #[inline]
+            fn fmt(&self, f: rt::Format) -> rt::Formatted {
                 rt::debug_error(self, f)
             }
         }
         impl rt::Error for $name {
+            #[inline]
             fn source(&self) -> rt::Cause<'_> {
                 rt::error_source(self)
             }
         }
         impl rt::PartialEq for $name {
+            #[inline]
             fn eq(&self, other: &Self) -> bool {
                 rt::equal_errors(self, other)
             }
@@ -72,19 +72,21 @@ macro_rules! generated_local_errors {
             }
         }
         impl rt::From<rt::CdrError> for $name {
+            #[inline]
             fn from(error: rt::CdrError) -> Self {
-                Self::System(rt::From::from(error))
+                rt::system(error)
             }
         }
         impl rt::From<rt::ExtractError> for $name {
+            #[inline]
             fn from(error: rt::ExtractError) -> Self {
-                Self::System(rt::From::from(error))
+                rt::system(error)
             }
         }
     };
     ($name:ident $(, $variant:ident($type:ty))*) => {
         impl rt::Display for $name {
-            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+            fn fmt(&self, f: rt::Format) -> rt::Formatted {
                 match self {
                     $(Self::$variant(exception) => rt::Display::fmt(exception, f),)*
                     Self::System(exception) => rt::Display::fmt(exception, f),
@@ -92,7 +94,7 @@ macro_rules! generated_local_errors {
             }
         }
         impl rt::Debug for $name {
-            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+            fn fmt(&self, f: rt::Format) -> rt::Formatted {
                 match self {
                     Self::System(exception) => rt::Debug::fmt(exception, f),
                     raised => rt::Display::fmt(raised, f),
@@ -109,6 +111,25 @@ macro_rules! generated_local_errors {
         }
         $crate::generated_local_errors!(@conversions $name $(, $variant($type))*);
     };
+}
+
+/// The error enum with the system exception for this cause.
+pub fn system<E: From<SystemException>>(cause: impl Into<SystemException>) -> E {
+    cause.into().into()
+}
+
+/// A copy of an error enum and of its exception.
+///
+/// # Panics
+/// If the enum holds an exception that is not among its variants.
+pub fn clone_error<E: ErrorEnum>(error: &E) -> E {
+    match error.exception() {
+        Ok(exception) => {
+            let copy = E::VARIANTS.iter().find_map(|variant| variant.copy(exception));
+            copy.expect("there is a variant for each exception of the enum")
+        }
+        Err(system) => system.clone().into(),
+    }
 }
 
 /// Writes the exception of an error enum.
@@ -155,24 +176,20 @@ mod tests {
 
     use crate::generated as rt;
 
-    #[derive(Clone, Debug, PartialEq)]
     struct Over {
         max_weight: i32,
         unit: String,
     }
     rt::exception! { members Over, "IDL:Over:1.0", "Over", max_weight: i32 as "maxWeight", unit: String as "unit" }
 
-    #[derive(Clone, Debug, PartialEq)]
     struct Failed {
         reason: String,
     }
     rt::exception! { text Failed, "IDL:Failed:1.0", "Failed", reason: String as "reason" }
 
-    #[derive(Clone, Debug, PartialEq)]
     struct Empty {}
     rt::exception! { members Empty, "IDL:Empty:1.0", "Empty" }
 
-    #[derive(Clone)]
     enum ServeError {
         Over(Over),
         Failed(Failed),
@@ -205,6 +222,24 @@ mod tests {
             }
         }
         assert!(over(3) == over(3) && system(7) == system(7));
+    }
+
+    #[test]
+    fn a_copy_holds_the_same_exception() {
+        let over = Over { max_weight: 3, unit: "t".to_owned() };
+        let system = rt::SystemException::internal(7, CompletionStatus::No);
+        let errors: [ServeError; 4] =
+            [over.into(), Failed { reason: "rain".to_owned() }.into(), Empty {}.into(), system.into()];
+        for error in &errors {
+            assert_eq!(error.clone(), *error);
+        }
+        assert!(matches!(errors[1].clone(), ServeError::Failed(Failed { reason }) if reason == "rain"));
+    }
+
+    #[test]
+    fn the_debug_form_of_an_exception_is_that_of_a_struct() {
+        let over = Over { max_weight: 3, unit: "t".to_owned() };
+        assert_eq!(format!("{over:?} {:?}", Empty {}), "Over { max_weight: 3, unit: \"t\" } Empty");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use spandrel_cdr::{
 };
 use spandrel_giop::SystemException;
 
-use crate::{ObjectRef, UserException, UserExceptions, call::invocation::Raise};
+use crate::{ObjectRef, UserExceptions, call::invocation::Raise};
 
 /// Invokes a two-way operation and returns its result, then its `inout` and `out` parameters.
 ///
@@ -73,13 +73,4 @@ pub fn send_oneway(
     arguments: &[Value<'_>],
 ) -> Result<(), SystemException> {
     object.send_oneway(operation, |out| encode(arguments, out))
-}
-
-/// Decodes the members of an exception: one instance for all operations that raise it.
-///
-/// # Errors
-/// As [`Decode::decode`](spandrel_cdr::Decode::decode).
-#[inline(never)]
-pub fn exception<X: UserException>(input: &mut Decoder<'_>) -> Result<X, CdrError> {
-    X::decode(input)
 }

@@ -26,12 +26,7 @@ macro_rules! generated_reference {
             }
             $(
                 /// As `narrow`, without waiting: the request is sent before this returns.
-                pub fn $narrow(
-                    object: &rt::ObjectRef,
-                ) -> impl rt::Future<Output = rt::Result<Self, rt::SystemException>>
-                + rt::Send
-                + 'static
-                + use<> {
+                pub fn $narrow(object: &rt::ObjectRef) -> rt::NarrowReply<Self> {
                     object.narrow_async()
                 }
             )?
@@ -49,12 +44,12 @@ macro_rules! generated_reference {
         }
         impl rt::Eq for $name {}
         impl rt::Debug for $name {
-            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+            fn fmt(&self, f: rt::Format) -> rt::Formatted {
                 rt::debug_reference(::core::stringify!($name), &self.0, f)
             }
         }
         impl rt::Display for $name {
-            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+            fn fmt(&self, f: rt::Format) -> rt::Formatted {
                 rt::Display::fmt(&self.0, f)
             }
         }

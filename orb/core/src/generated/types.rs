@@ -66,32 +66,42 @@ macro_rules! generated_typed_members {
     };
 }
 
-/// `Encode` and `Decode` of the members in their order. `fixed`: the type implements `FixedSize`.
+/// `Encode` and `Decode` of the members in their order. `fixed`: the type implements `FixedSize`. An `exception` is no
+/// element of sequences, so that its smallest size is not needed.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_codec {
+    ($(#[$inline:ident])? exception; $name:ident $(, $field:ident: $type:ty)*) => {
+        $crate::generated_codec!(@implementations ($(#[$inline])?); $name $(, $field)*; {}; {});
+    };
     ($(#[$inline:ident])? $($fixed:ident)?; $name:ident $(, $field:ident: $type:ty)*) => {
+        $crate::generated_codec!(
+            @implementations ($(#[$inline])?); $name $(, $field)*;
+            { $($crate::generated_encode_slice!($fixed);)? };
+            {
+                const MIN_OCTETS: usize = rt::min_octets(&[$(<$type as rt::Decode>::MIN_OCTETS),*]);
+                $($crate::generated_decode_vec!($fixed);)?
+            }
+        );
+    };
+    (
+        @implementations ($(#[$inline:ident])?); $name:ident $(, $field:ident)*;
+        { $($encode:tt)* }; { $($decode:tt)* }
+    ) => {
         impl rt::Encode for $name {
             $(#[$inline])?
-            fn encode<'a>(
-                &'a self,
-                _out: &mut rt::Encoder<'a>,
-            ) -> rt::Encoded {
+            fn encode<'a>(&'a self, _out: &mut rt::Encoder<'a>) -> rt::Encoded {
                 $(rt::encode(&self.$field, _out)?;)*
                 rt::Ok(())
             }
-            $($crate::generated_encode_slice!($fixed);)?
+            $($encode)*
         }
         impl rt::Decode for $name {
-            const MIN_OCTETS: usize =
-                rt::min_octets(&[$(<$type as rt::Decode>::MIN_OCTETS),*]);
             $(#[$inline])?
-            fn decode(
-                _input: &mut rt::Decoder<'_>,
-            ) -> rt::Decoded<Self> {
+            fn decode(_input: rt::Input) -> rt::Decoded<Self> {
                 rt::Ok(Self { $($field: rt::decode(_input)?),* })
             }
-            $($crate::generated_decode_vec!($fixed);)?
+            $($decode)*
         }
     };
 }
@@ -114,7 +124,7 @@ macro_rules! generated_encode_slice {
 macro_rules! generated_decode_vec {
     (fixed) => {
         #[inline]
-        fn decode_vec(input: &mut rt::Decoder<'_>, len: usize) -> rt::Decoded<rt::Vec<Self>> {
+        fn decode_vec(input: rt::Input, len: usize) -> rt::Decoded<rt::Vec<Self>> {
             rt::decode_fixed_vec(input, len)
         }
     };
@@ -142,7 +152,8 @@ macro_rules! generated_local_structure {
     };
 }
 
-/// The codec, the type code, `Display` and `Error` of an exception. `generated_description_and_type` has the forms.
+/// The codec, the type code, `Clone`, `PartialEq`, `Debug`, `Display` and `Error` of an exception.
+/// `generated_description_and_type` has the forms.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_exception {
@@ -150,13 +161,41 @@ macro_rules! generated_exception {
         $(#[$inline:ident])? $form:ident $name:ident, $id:literal, $idl:literal
         $(, $field:ident: $type:ty as $member:literal $(= $code:expr)?)*
     ) => {
-        $crate::generated_codec!($(#[$inline])?; $name $(, $field: $type)*);
+        $crate::generated_codec!($(#[$inline])? exception; $name $(, $field: $type)*);
+        impl rt::Clone for $name {
+            #[inline]
+            fn clone(&self) -> Self {
+                Self { $($field: rt::Clone::clone(&self.$field)),* }
+            }
+        }
+        impl rt::PartialEq for $name {
+            #[inline]
+            fn eq(&self, _other: &Self) -> bool {
+                true $(&& self.$field == _other.$field)*
+            }
+        }
+        $crate::generated_exception_debug!($form $name $(, $field)*);
         impl rt::UserException for $name {
             const REPOSITORY_ID: &'static str = $id;
         }
         $crate::generated_description_and_type!(
             $form $name, $id, $idl $(, $field: $type as $member $(= $code)?)*
         );
+    };
+}
+
+/// `Debug` of an exception, unless it has members without.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! generated_exception_debug {
+    (opaque $name:ident $(, $field:ident)*) => {};
+    ($form:ident $name:ident $(, $field:ident)*) => {
+        impl rt::Debug for $name {
+            #[inline]
+            fn fmt(&self, f: rt::Format) -> rt::Formatted {
+                rt::debug_exception(f, ::core::stringify!($name), &[$((::core::stringify!($field), &self.$field)),*])
+            }
+        }
     };
 }
 
@@ -170,7 +209,7 @@ macro_rules! generated_description_and_type {
         $(, $field:ident: $type:ty as $member:literal $(= $code:expr)?)*
     ) => {
         impl rt::Display for $name {
-            fn fmt(&self, f: &mut rt::Formatter<'_>) -> rt::Formatted {
+            fn fmt(&self, f: rt::Format) -> rt::Formatted {
                 $crate::generated_description!($form self, f, $idl $(, $field $member)*)
             }
         }
@@ -263,7 +302,7 @@ macro_rules! generated_number {
 #[macro_export]
 macro_rules! generated_equal {
     ($name:ident) => {
-        impl $crate::generated::Eq for $name {}
+        impl rt::Eq for $name {}
     };
 }
 
@@ -310,22 +349,41 @@ macro_rules! generated_interpreted_enumeration {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_alias {
-    ($function:ident, $($any:ident($value:ty),)? $id:literal, $idl:literal, $type:ty $(= $code:expr)?) => {
+    (
+        @definition $runtime:tt $function:ident, $($any:ident($value:ty),)? $id:literal, $idl:literal,
+        $type:ty $(= $code:expr)?
+    ) => {
+        $crate::generated_alias!(@function $runtime $function, $id, $idl, $type $(= $code)?);
+        $($crate::generated_alias!(@any $runtime $function, $any($value), $idl);)?
+    };
+    (@function ($($rt:tt)+) $function:ident, $id:literal, $idl:literal, $type:ty $(= $code:expr)?) => {
         #[doc = ::core::concat!(" The type code of the alias `", $idl, "`, distinct from that of the aliased type.")]
-        pub fn $function() -> $crate::generated::TypeCode {
-            static TYPE: $crate::generated::TypeDefinition = $crate::generated::TypeDefinition::alias(
+        pub fn $function() -> $($rt)+::TypeCode {
+            static TYPE: $($rt)+::TypeDefinition = $($rt)+::TypeDefinition::alias(
                 $id,
                 $idl,
-                $crate::generated_type_code!($crate::generated::Typed; $type $(, $code)?),
+                $crate::generated_type_code!($($rt)+::Typed; $type $(, $code)?),
             );
             TYPE.type_code()
         }
-        $(
-            #[doc = ::core::concat!(" An `any` with a copy of the value, whose type is the alias `", $idl, "`.")]
-            pub fn $any(value: $value) -> $crate::generated::Result<$crate::generated::Any, $crate::generated::CdrError> {
-                $crate::generated::Any::with_type($function(), value)
-            }
-        )?
+    };
+    (@any ($($rt:tt)+) $function:ident, $any:ident($value:ty), $idl:literal) => {
+        #[doc = ::core::concat!(" An `any` with a copy of the value, whose type is the alias `", $idl, "`.")]
+        pub fn $any(value: $value) -> $($rt)+::Result<$($rt)+::Any, $($rt)+::CdrError> {
+            $($rt)+::Any::with_type($function(), value)
+        }
+    };
+    ($($contents:tt)*) => {
+        $crate::generated_alias!(@definition (rt) $($contents)*);
+    };
+}
+
+/// `generated_alias` outside of modules, where the runtime is not imported.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! generated_root_alias {
+    ($($contents:tt)*) => {
+        $crate::generated_alias!(@definition ($crate::generated) $($contents)*);
     };
 }
 

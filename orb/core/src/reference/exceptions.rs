@@ -44,9 +44,9 @@ impl UserExceptions for SystemException {
 pub type Raised<'a> = Result<&'a (dyn RaisedException + 'static), &'a SystemException>;
 
 /// An enum that the compiler generates for the exceptions of an operation.
-pub trait ErrorEnum: From<SystemException> + Sized {
-    /// Decodes the members of the exception with this repository id; `None` if the enum has no variant for it.
-    fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>>;
+pub trait ErrorEnum: From<SystemException> + Sized + 'static {
+    /// The user exceptions, one for each variant besides that of system exceptions.
+    const VARIANTS: &'static [ErrorVariant<Self>];
 
     /// The user exception that the enum holds.
     ///
@@ -57,12 +57,54 @@ pub trait ErrorEnum: From<SystemException> + Sized {
 
 impl<E: ErrorEnum> UserExceptions for E {
     fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>> {
-        <E as ErrorEnum>::decode(repository_id, input)
+        let variant = E::VARIANTS.iter().find(|variant| variant.repository_id == repository_id)?;
+        Some((variant.decode)(input))
     }
 
     fn members(&self) -> Result<(&'static str, Value<'_>), SystemException> {
         self.exception().map(RaisedException::members).map_err(Clone::clone)
     }
+}
+
+/// One of the user exceptions of an error enum.
+pub struct ErrorVariant<E> {
+    repository_id: &'static str,
+    decode: fn(&mut Decoder<'_>) -> Result<E, CdrError>,
+    copy: fn(&(dyn RaisedException + 'static)) -> Option<E>,
+}
+
+impl<E: 'static> ErrorVariant<E> {
+    /// The variant of the exception `X`.
+    pub const fn new<X: UserException + Clone>() -> Self
+    where
+        E: From<X>,
+    {
+        Self {
+            repository_id: X::REPOSITORY_ID,
+            decode: |input| decode_exception::<X>(input).map(E::from),
+            copy: |exception| {
+                let exception: &dyn Any = exception;
+                exception.downcast_ref::<X>().cloned().map(E::from)
+            },
+        }
+    }
+
+    /// A copy, if the exception has the type of this variant.
+    pub(crate) fn copy(&self, exception: &(dyn RaisedException + 'static)) -> Option<E> {
+        (self.copy)(exception)
+    }
+}
+
+impl<E> Debug for ErrorVariant<E> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ErrorVariant").field(&self.repository_id).finish()
+    }
+}
+
+/// Decodes the members of an exception: one instance for all operations that raise it.
+#[inline(never)]
+fn decode_exception<X: UserException>(input: &mut Decoder<'_>) -> Result<X, CdrError> {
+    X::decode(input)
 }
 
 /// A user exception of any type, as error enums return it.
@@ -97,6 +139,19 @@ const MAX_VALUE: usize = 200;
 
 /// The most members in a description.
 const MAX_MEMBERS: usize = 8;
+
+/// Writes a user exception as a derived `Debug` does.
+///
+/// # Errors
+/// Those of the formatter.
+pub fn debug_exception(f: &mut Formatter<'_>, name: &str, members: &[(&str, &dyn Debug)]) -> fmt::Result {
+    let plain = |ident: &str| ident.strip_prefix("r#").unwrap_or(ident).to_owned();
+    let mut form = f.debug_struct(&plain(name));
+    for (member, value) in members {
+        form.field(&plain(member), value);
+    }
+    form.finish()
+}
 
 /// Writes a user exception as a sentence: `Overdrawn: balance 500, limit 100`. Long values and further members
 /// end in `…`, since a peer chooses their sizes.

@@ -33,7 +33,7 @@ pub(super) fn attempt(scope: Scope<'_, '_>, method: &Method<'_>) -> Option<Token
 
 /// The traits as which a skeleton can be called.
 pub(super) fn facets(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> Option<TokenStream> {
-    if !is_wanted(scope) {
+    if !is_offered(scope, body) {
         return None;
     }
     let rt = scope.rt();
@@ -54,23 +54,19 @@ pub(super) fn facets(scope: Scope<'_, '_>, definition: &Definition, body: &Inter
 
 /// The method with which it offers itself.
 pub(super) fn offer(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> Option<TokenStream> {
-    if !is_wanted(scope) {
+    if !is_offered(scope, body) {
         return None;
     }
     let rt = scope.rt();
+    let (skeleton, implementation) = (&scope.cx.names.interface(definition.id).skeleton, &scope.cx.implementation);
     let mut facets = traits(scope, definition, body);
     let own = facets.next();
     let bases = facets.map(|base| quote! { .or_else(|skeleton| #rt::offer::<dyn #base, _>(skeleton, place)) });
     Some(quote! {
-        fn direct(self: #rt::Arc<Self>, place: &mut dyn ::std::any::Any) {
-            let _ = #rt::offer::<dyn #own, _>(self, place) #( #bases )*;
+        fn direct(skeleton: #rt::Arc<#skeleton<#implementation>>, place: &mut dyn ::std::any::Any) {
+            let _ = #rt::offer::<dyn #own, _>(skeleton, place) #( #bases )*;
         }
     })
-}
-
-/// Skeletons that offer themselves need an unbounded lifetime.
-pub(super) fn bound(scope: Scope<'_, '_>) -> Option<TokenStream> {
-    is_wanted(scope).then(|| quote! { + 'static })
 }
 
 /// The servant traits of an interface and its bases, its own first.
@@ -79,11 +75,17 @@ fn traits<'s>(
     definition: &Definition,
     body: &'s Interface,
 ) -> impl Iterator<Item = TokenStream> + use<'s> {
-    let ids = std::iter::once(definition.id).chain(body.all_bases.iter().copied());
-    let ids: Vec<DefId> = ids.collect();
+    let ids: Vec<DefId> = std::iter::once(definition.id).chain(body.all_bases.iter().copied()).collect();
     ids.into_iter().map(move |id| servant_path(scope, id))
 }
 
+/// Whether skeletons of an interface offer themselves for direct calls: unless it has a base of another crate, whose trait
+/// cannot be implemented for skeletons, a type of the runtime.
+pub(super) fn is_offered(scope: Scope<'_, '_>, body: &Interface) -> bool {
+    is_wanted(scope) && body.all_bases.iter().all(|&base| scope.cx.externals.is_own(base))
+}
+
+/// Whether stubs have direct calls.
 fn is_wanted(scope: Scope<'_, '_>) -> bool {
     scope.cx.collocation == Collocation::Direct && scope.cx.sides == Sides::Both
 }
@@ -133,7 +135,7 @@ mod tests {
         let rust = rust(&Options::new().collocation(Collocation::Direct));
         let tried: Vec<&str> = rust.split("rt::direct::<").skip(1).filter_map(|rest| rest.split('"').nth(1)).collect();
         assert_eq!(tried, ["ping", "add", "_get_name"]);
-        let offers = "rt::offer::<dyn DeskServant, _>(self, place)";
+        let offers = "rt::offer::<dyn DeskServant, _>(skeleton, place)";
         assert!(rust.contains(offers) && rust.contains("rt::Facet<dyn BaseServant> for DeskSkeleton<S>"), "{rust}");
     }
 

@@ -49,7 +49,7 @@ fn interface(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) ->
         let skeleton = servant::skeleton(scope, definition, body);
         let tie = cx.ties.then(|| tie::tie(scope, definition, body));
         let asynchronous = cx.asynchronous.server.then(|| asynchronous::servant::both(scope, definition, body));
-        let served = servant::served(scope, definition);
+        let served = servant::served(scope, definition, body);
         quote! { #skeleton #tie #asynchronous #served }
     });
     // Values and local objects implement it on both sides.

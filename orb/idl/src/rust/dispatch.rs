@@ -13,33 +13,12 @@ use super::names;
 use super::types::Scope;
 use crate::model::DefId;
 
-/// The parts of a skeleton that run operations.
-pub(super) struct Dispatch {
-    /// The function that runs an operation on a servant, if the skeletons of derived interfaces call it.
-    pub(super) function: Option<TokenStream>,
-    /// The methods of the servant interface.
-    pub(super) methods: TokenStream,
-}
-
-/// The place of the servant in the code that runs an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Receiver {
-    /// The field `0` of the skeleton, in a method of it.
-    Field,
-    /// The variable `servant`, in the function for the skeletons of derived interfaces.
-    Variable,
-}
-
-impl Receiver {
-    /// The expression of the servant, and a statement before the code for a parameter that is called `servant`, too.
-    pub(super) fn servant(self, method: &Method<'_>) -> (TokenStream, Option<TokenStream>) {
-        if self == Self::Field {
-            return (quote! { &self.0 }, None);
-        }
-        let servant = method.local("servant");
-        let renamed = (servant != "servant").then(|| quote! { let #servant = servant; });
-        (quote! { #servant }, renamed)
-    }
+/// The variable of the servant in the code that runs an operation, and a statement before the code for a parameter that is
+/// called `servant`, too.
+pub(super) fn servant(method: &Method<'_>) -> (TokenStream, Option<TokenStream>) {
+    let servant = method.local("servant");
+    let renamed = (servant != "servant").then(|| quote! { let #servant = servant; });
+    (quote! { #servant }, renamed)
 }
 
 /// The dispatch of an interface to an implementation of its servant trait. `run` writes the code that handles `call` for
@@ -48,72 +27,66 @@ pub(super) fn to_servant<'m>(
     scope: Scope<'_, 'm>,
     interface: DefId,
     reads: impl Fn(&Method<'m>) -> bool,
-    run: impl Fn(&Method<'m>, Receiver) -> TokenStream,
-) -> Dispatch {
+    run: impl Fn(&Method<'m>) -> TokenStream,
+) -> TokenStream {
     let rt = scope.rt();
     let methods = sorted(scope, interface);
     if methods.is_empty() {
-        return Dispatch { function: None, methods: without_operations(scope) };
+        return TokenStream::new();
     }
-    // The skeletons of other files need not have the function.
+    // References of other files may have been generated without skeletons.
     let is_inherited = |method: &Method<'_>| method.owner != interface && scope.cx.externals.is_own(method.owner);
-    let is_base = scope.cx.served_bases.contains(&interface);
-    let (receiver, servant, skeleton) = match is_base {
-        true => (Receiver::Variable, quote! { servant }, quote! { skeleton }),
-        false => (Receiver::Field, quote! { &self.0 }, quote! { self }),
-    };
     let is_mutable = methods.iter().any(|method| !is_inherited(method) && reads(method));
     let (operation, mutable) = (names::own("operation"), is_mutable.then(|| quote! { mut }));
     let indexes = methods.iter().map(|method| if is_inherited(method) { index_in_declaring(scope, method) } else { 0 });
-    let indexes = indexes.map(Literal::usize_unsuffixed);
-    let own = arms(&methods, |method| (!is_inherited(method)).then(|| run(method, receiver)));
+    let indexes: Vec<usize> = indexes.collect();
+    let own = arms(&methods, |method| (!is_inherited(method)).then(|| run(method)));
     let inherited: Vec<&Method<'_>> = methods.iter().filter(|method| is_inherited(method)).collect();
-    let indexes = (!inherited.is_empty()).then(|| quote! { const INDEXES: &[usize] = &[ #( #indexes ),* ]; });
+    let indexes = (!inherited.is_empty()).then(|| declare_indexes(&indexes));
     let mut declaring: Vec<DefId> = inherited.iter().map(|method| method.owner).collect();
     declaring.sort_unstable();
     declaring.dedup();
     let inherited = declaring.into_iter().map(|owner| {
         let of_owner = methods.iter().enumerate().filter(|(_, method)| method.owner == owner);
         let positions = ranges(of_owner.map(|(position, _)| position));
-        let declaring = scope.beside(owner, &scope.cx.names.interface(owner).skeleton);
-        quote! { #( #positions )|* => #declaring::upcall_on(#servant, #skeleton, INDEXES[#operation], call), }
+        let declaring = scope.path(owner);
+        quote! { #( #positions )|* => #rt::inherited::<#declaring, _, _>(servant, skeleton, INDEXES[#operation], call), }
     });
-    let run = quote! {
-        #indexes
-        match #operation {
-            #own
-            #( #inherited )*
-            _ => call.implicit(#skeleton),
-        }
-    };
     let table = table(scope, &methods);
     let implementation = &scope.cx.implementation;
-    let function = is_base.then(|| {
-        quote! {
-            #[doc(hidden)]
-            pub fn upcall_on(
-                servant: &#implementation,
-                skeleton: &dyn #rt::Servant,
-                #operation: usize,
-                #mutable call: #rt::ServerCall<'_>
-            ) -> #rt::Answered {
-                #run
-            }
-        }
-    });
-    let (mutable, run) = match is_base {
-        true => (None, quote! { Self::upcall_on(&self.0, self, #operation, call) }),
-        false => (mutable, run),
-    };
-    let methods = quote! {
-        fn operations(&self) -> &'static #rt::Operations {
+    quote! {
+        fn operations() -> &'static #rt::Operations {
             #table
         }
-        fn upcall(&self, #operation: usize, #mutable call: #rt::ServerCall<'_>) -> #rt::Answered {
-            #run
+        fn upcall_on(
+            servant: &#implementation,
+            skeleton: &dyn #rt::Servant,
+            #operation: usize,
+            #mutable call: #rt::ServerCall<'_>
+        ) -> #rt::Answered {
+            #indexes
+            match #operation {
+                #own
+                #( #inherited )*
+                _ => call.implicit(skeleton),
+            }
         }
-    };
-    Dispatch { function, methods }
+    }
+}
+
+/// The table `INDEXES`: octets, if the numbers are small enough.
+fn declare_indexes(indexes: &[usize]) -> TokenStream {
+    let octets: Result<Vec<u8>, _> = indexes.iter().map(|&index| u8::try_from(index)).collect();
+    match octets {
+        Ok(octets) => {
+            let octets = Literal::byte_string(&octets);
+            quote! { const INDEXES: &[u8] = #octets; }
+        }
+        Err(_) => {
+            let indexes = indexes.iter().map(|&index| Literal::usize_unsuffixed(index));
+            quote! { const INDEXES: &[u16] = &[ #( #indexes ),* ]; }
+        }
+    }
 }
 
 /// The index of an operation in the table of the interface that declares it.
@@ -201,15 +174,12 @@ fn ranges(numbers: impl Iterator<Item = usize>) -> Vec<TokenStream> {
 fn table(scope: Scope<'_, '_>, methods: &[Method<'_>]) -> TokenStream {
     let rt = scope.rt();
     let names: Vec<&str> = methods.iter().map(|method| method.operation.as_str()).collect();
-    // Without a hash function the table is searched; no known set of names lacks one.
-    let Tables { seed, displacements, places } =
-        Tables::of(&names).unwrap_or(Tables { seed: 0, displacements: Vec::new(), places: Vec::new() });
-    let seed = Literal::u32_unsuffixed(seed);
-    let displacements = displacements.into_iter().map(Literal::u16_unsuffixed);
-    let places = places.into_iter().map(Literal::u32_unsuffixed);
+    // Without a hash function the names are searched; no known set of names lacks one.
+    let tables = Tables::of(&names).and_then(|tables| Some((tables.seed, tables.to_octets()?)));
+    let (seed, octets) = tables.unwrap_or_default();
+    let (seed, octets) = (Literal::u32_unsuffixed(seed), Literal::byte_string(&octets));
     quote! {
-        static OPERATIONS: #rt::Operations =
-            #rt::Operations::new(&[ #( #names ),* ], #seed, &[ #( #displacements ),* ], &[ #( #places ),* ]);
+        static OPERATIONS: #rt::Operations = #rt::Operations::new(&[ #( #names ),* ], #seed, #octets);
         &OPERATIONS
     }
 }

@@ -3,7 +3,6 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::engines::Engine;
 use super::error_sets::ErrorSet;
 use super::method::Method;
 use super::prelude;
@@ -40,19 +39,18 @@ fn error(scope: Scope<'_, '_>, set: &ErrorSet) -> TokenStream {
     let all: Vec<String> = exceptions.iter().map(|&id| format!("`{}`", cx.model[id].scoped_name)).collect();
     let doc = format!(" The errors of operations that raise {}.", all.join(", "));
     let is_local = exceptions.iter().any(|&id| cx.is_local(id));
-    // The macro implements it for encoded exceptions, which all have it.
+    // The macro implements it, and `Clone`, for encoded exceptions.
     let is_equal = exceptions.iter().all(|&id| cx.traits.of_definition(cx.model, id).has_partial_eq());
-    let partial_eq = (is_local && is_equal).then(|| quote! { , PartialEq });
-    let by_tables = cx.engines.of(&cx.model[set.owner].scoped_name) == Engine::Interpretive;
+    let partial_eq = is_equal.then(|| quote! { , PartialEq });
+    let derive = is_local.then(|| quote! { #[derive(Clone #partial_eq)] });
     let contents = quote! { #name #(, #variants(#types))* };
-    let implementation = match (is_local, by_tables) {
-        (true, _) => quote! { #rt::local_errors! { #contents } },
-        (false, true) => quote! { #rt::errors! { interpreted #contents } },
-        (false, false) => quote! { #rt::errors! { #contents } },
+    let implementation = match is_local {
+        true => quote! { #rt::local_errors! { #contents } },
+        false => quote! { #rt::errors! { #contents } },
     };
     quote! {
         #[doc = #doc]
-        #[derive(Clone #partial_eq)]
+        #derive
         pub enum #name {
             #( #[doc = #docs] #variants(#types), )*
             #[doc = " A system exception: the request failed in transit, or in an ORB."]

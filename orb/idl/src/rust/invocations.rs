@@ -12,7 +12,7 @@ const WIDTH: usize = 110;
 const KEYWORDS: &[&str] = &["as", "dyn", "mut"];
 
 /// Macros of the runtime whose expansion does not refer to it as `rt`.
-const WITHOUT_RUNTIME: [&str; 3] = ["alias", "equal", "interpret"];
+const WITHOUT_RUNTIME: [&str; 2] = ["interpret", "root_alias"];
 
 /// The text of an item that invokes a macro with entries, inside `depth` modules. `None` for other items, and for
 /// macros with braces inside. Definitions outside of modules have no import of the runtime beside them, so that their

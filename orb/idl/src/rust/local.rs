@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 
 use super::propagate::{for_each_used, propagate};
-use crate::model::{DefId, Definition, DefinitionKind, Model};
+use crate::model::{DefId, DefinitionKind, Model};
 
 /// The definitions without a form on the wire.
 pub(super) fn local(model: &Model) -> HashSet<DefId> {
@@ -36,11 +36,4 @@ pub(super) fn local(model: &Model) -> HashSet<DefId> {
 /// The direct and indirect bases of local interfaces: their servant traits are supertraits of the local ones.
 pub(super) fn bases(model: &Model, local: &HashSet<DefId>) -> HashSet<DefId> {
     local.iter().filter_map(|&id| model[id].as_interface()).flat_map(|body| &body.all_bases).copied().collect()
-}
-
-/// The direct and indirect bases with operations of interfaces that have skeletons.
-pub(super) fn served_bases(model: &Model, local: &HashSet<DefId>) -> HashSet<DefId> {
-    let served = model.definitions().filter(|definition| !local.contains(&definition.id));
-    let bases = served.filter_map(Definition::as_interface).flat_map(|body| &body.all_bases).copied();
-    bases.filter(|&base| model.contents(base).iter().any(|&id| super::contents::is_method(&model[id]))).collect()
 }

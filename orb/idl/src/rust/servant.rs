@@ -6,15 +6,22 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::dispatch::{self, Dispatch, Receiver};
+use super::dispatch;
 use super::interpreted::operations;
 use super::method::{self, Method, Parameter};
 use super::types::Scope;
-use super::upcall::{Locals, OBJECT_ID, pass, read, reply, servant_path};
+use super::upcall::{self, Locals, pass, read, reply, servant_path};
 use super::{collocation, docs};
-use crate::model::{Definition, Interface};
+use crate::model::{DefId, Definition, Interface};
 
-/// The servant trait, also implemented for servants in an `Arc`.
+/// Whether servants in an `Arc` implement the servant trait: those that direct calls use, and local objects. A local
+/// interface derived from another one that does not has no such implementation either.
+fn is_implemented_by_arcs(scope: Scope<'_, '_>, interface: DefId, body: &Interface) -> bool {
+    collocation::is_offered(scope, body)
+        || (scope.cx.is_local(interface) && body.all_bases.iter().all(|&base| scope.cx.is_local(base)))
+}
+
+/// The servant trait.
 pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let servant = &scope.cx.names.interface(definition.id).servant;
     let implementation = &scope.cx.implementation;
@@ -46,7 +53,8 @@ pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Inte
     // A value that supports the interface can be served, too.
     let rt = scope.rt();
     let value = scope.cx.values.is_supported(definition.id).then(|| quote! { #rt::ValueRef });
-    let shares = [quote! { ::std::sync::Arc }].into_iter().chain(value).map(|share| {
+    let shared = is_implemented_by_arcs(scope, definition.id, body).then(|| quote! { ::std::sync::Arc });
+    let shares = shared.into_iter().chain(value).map(|share| {
         quote! { impl<#implementation: #servant + ?Sized> #servant for #share<#implementation> { #( #forwarded )* } }
     });
     quote! {
@@ -57,66 +65,64 @@ pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Inte
 }
 
 /// The skeletons by which servants serve the interface.
-pub(super) fn served(scope: Scope<'_, '_>, definition: &Definition) -> TokenStream {
+pub(super) fn served(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let rt = scope.rt();
     let interface = &scope.cx.names.place(definition.id).ident;
     let names = scope.cx.names.interface(definition.id);
-    let (servant, skeleton) = (&names.servant, &names.skeleton);
+    let servant = &names.servant;
+    let direct = collocation::is_offered(scope, body).then(|| quote! { direct });
     let asynchronous = scope.cx.asynchronous.server.then(|| {
         let (servant, skeleton) = (&names.async_servant, &names.async_skeleton);
         quote! { , #servant by #skeleton }
     });
-    quote! { #rt::served! { #interface, #servant by #skeleton #asynchronous } }
+    quote! { #rt::served! { #direct #interface, #servant #asynchronous } }
 }
 
-/// The skeleton: it wraps a servant for an object adapter.
+/// The dispatch of requests to implementations of the servant trait, and the skeleton's name.
 pub(super) fn skeleton(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let rt = scope.rt();
+    let interface = &scope.cx.names.place(definition.id).ident;
     let names = scope.cx.names.interface(definition.id);
     let (servant, skeleton) = (&names.servant, &names.skeleton);
     let implementation = &scope.cx.implementation;
     let doc =
         format!(" Dispatches requests for `{}` to an implementation of its servant trait.", definition.scoped_name);
-    let new_doc = " Wraps a servant, to be activated in an object adapter.";
-    let repository_id = &definition.repository_id;
     let bases = body.all_bases.iter().map(|&base| scope.cx.model[base].repository_id.as_str());
-    let ids = std::iter::once(repository_id.as_str()).chain(bases).chain([OBJECT_ID]);
-    let reads = |method: &Method<'_>| method.sends() && !operations::goes_by_tables(scope, method);
-    let run = |method: &Method<'_>, receiver| run(scope, method, receiver);
-    let Dispatch { function, methods } = dispatch::to_servant(scope, definition.id, reads, run);
-    let function =
-        function.map(|function| quote! { impl<#implementation: #servant> #skeleton<#implementation> { #function } });
-    let (facets, offer) = (collocation::facets(scope, definition, body), collocation::offer(scope, definition, body));
-    let bound = collocation::bound(scope);
+    let bases =
+        (!body.all_bases.is_empty()).then(|| quote! { const BASES: &'static [&'static str] = &[#( #bases ),*]; });
+    let reads = |method: &Method<'_>| {
+        method.sends() && !operations::goes_by_tables(scope, method) && !upcall::reads_a_tuple(scope, method)
+    };
+    let methods = dispatch::to_servant(scope, definition.id, reads, |method| run(scope, method));
+    let (facets, direct) = (collocation::facets(scope, definition, body), collocation::offer(scope, definition, body));
+    let bound = match collocation::is_offered(scope, body) {
+        true => quote! { 'static },
+        false => quote! { ?Sized },
+    };
     quote! {
         #[doc = #doc]
-        pub struct #skeleton<#implementation>(pub #implementation);
-        impl<#implementation> #skeleton<#implementation> {
-            #[doc = #new_doc]
-            pub fn new(servant: #implementation) -> Self {
-                Self(servant)
-            }
-        }
+        pub type #skeleton<#implementation> = #rt::Skeleton<#interface, #implementation>;
         #facets
-        #function
-        impl<#implementation: #servant #bound> #rt::Servant for #skeleton<#implementation> {
-            fn repository_id(&self) -> &'static str {
-                #repository_id
-            }
-            fn is_a(&self, repository_id: &str) -> bool {
-                matches!(repository_id, #( #ids )|*)
-            }
-            #offer
+        impl<#implementation: #servant + #bound> #rt::Dispatch<#implementation> for #interface {
+            #bases
+            #direct
             #methods
         }
     }
 }
 
 /// One operation: reads the arguments, calls the servant, writes its results.
-fn run(scope: Scope<'_, '_>, method: &Method<'_>, receiver: Receiver) -> TokenStream {
-    let (servant, renamed_servant) = receiver.servant(method);
+fn run(scope: Scope<'_, '_>, method: &Method<'_>) -> TokenStream {
+    let (servant, renamed_servant) = dispatch::servant(method);
     if operations::goes_by_tables(scope, method) {
         let run = operations::run(scope, method, &servant);
+        return match renamed_servant {
+            Some(_) => quote! { { #renamed_servant #run } },
+            None => run,
+        };
+    }
+    if upcall::reads_a_tuple(scope, method) {
+        let run = upcall::by_tuple(scope, method, &servant);
         return match renamed_servant {
             Some(_) => quote! { { #renamed_servant #run } },
             None => run,

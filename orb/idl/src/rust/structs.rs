@@ -20,7 +20,7 @@ const MAX_TERMS: usize = 64;
 /// A struct with its codec.
 pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
     let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id);
-    let declared = declaration(scope, definition, body, traits);
+    let declared = declaration(scope, definition, body, traits, Derives::All);
     let (rt, id, name) = (scope.rt(), &definition.repository_id, &definition.name);
     let members = typed::members(scope, &body.members);
     let ident = &scope.cx.names.place(definition.id).ident;
@@ -52,7 +52,9 @@ pub(super) fn structure(scope: Scope<'_, '_>, definition: &Definition, body: &St
 pub(super) fn exception(scope: Scope<'_, '_>, definition: &Definition, body: &Struct) -> TokenStream {
     let rt = scope.rt();
     let traits = scope.cx.traits.of_definition(scope.cx.model, definition.id).of_exception();
-    let declared = declaration(scope, definition, body, traits);
+    let is_derived = scope.cx.is_local(definition.id) || has_own_codec(scope, definition.id);
+    let derives = if is_derived { Derives::All } else { Derives::None };
+    let declared = declaration(scope, definition, body, traits, derives);
     let ident = &scope.cx.names.place(definition.id).ident;
     let (scoped_name, id, name) = (&definition.scoped_name, &definition.repository_id, &definition.name);
     let debug = (!traits.has_debug()).then(|| {
@@ -96,8 +98,22 @@ fn inline(body: &Struct, is_fixed: bool) -> Option<TokenStream> {
     (is_fixed || body.members.len() <= MAX_INLINE).then(|| quote! { #[inline] })
 }
 
+/// The standard traits that a type derives.
+#[derive(Clone, Copy, PartialEq)]
+enum Derives {
+    All,
+    /// None of them: a macro of the runtime implements them.
+    None,
+}
+
 /// The type, and its comparison.
-fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, traits: Traits) -> TokenStream {
+fn declaration(
+    scope: Scope<'_, '_>,
+    definition: &Definition,
+    body: &Struct,
+    traits: Traits,
+    derives: Derives,
+) -> TokenStream {
     let ident = &scope.cx.names.place(definition.id).ident;
     let doc = docs::attributes(&definition.doc);
     let fields = names::fields(&body.members);
@@ -111,7 +127,7 @@ fn declaration(scope: Scope<'_, '_>, definition: &Definition, body: &Struct, tra
     let representation = interpreted::representation(interpreted::engine(scope, definition.id));
     let further = attributes::further(scope, definition);
     let (derived, comparison) = traits.split_comparison(fields.len());
-    let derive = derived.derive();
+    let derive = (derives == Derives::All).then(|| derived.derive());
     let rt = scope.rt();
     let comparison = match comparison {
         Comparison::Derived => TokenStream::new(),

@@ -136,7 +136,11 @@ pub(super) fn typedef(
         quote! { #function(#value), }
     });
     let (ty, code) = (scope.owned(&body.ty), distinct(scope, &body.ty));
-    quote! { #rt::alias! { #function, #any #id, #name, #ty #code } }
+    let contents = quote! { #function, #any #id, #name, #ty #code };
+    match scope.module.is_empty() {
+        true => quote! { #rt::root_alias! { #contents } },
+        false => quote! { #rt::alias! { #contents } },
+    }
 }
 
 /// The function that returns the type code of a type.

@@ -48,8 +48,6 @@ pub(super) struct Context<'m> {
     pub(super) local: HashSet<DefId>,
     /// The bases of local interfaces.
     pub(super) local_bases: HashSet<DefId>,
-    /// The interfaces whose skeletons run operations for those of derived interfaces.
-    pub(super) served_bases: HashSet<DefId>,
     /// The definitions without a Rust form, with all that need them; they are left out.
     pub(super) left_out: HashSet<DefId>,
     /// The methods of reply handlers, of interfaces requested so far.
@@ -105,7 +103,6 @@ impl<'m> Context<'m> {
             runtime: syn::parse_str(&options.runtime).expect("checked when it was set"),
             values: ValueTable::new(model),
             local_bases: local::bases(model, &local),
-            served_bases: local::served_bases(model, &local),
             local,
             natives: &options.natives,
             derives: &options.derives,

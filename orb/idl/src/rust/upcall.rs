@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::method::{Method, Parameter, tuple};
+use super::method::{MAX_TUPLE, Method, Parameter, tuple};
 use super::steps::sequence;
 use super::types::{Passing, Scope};
 use crate::model::{DefId, ParameterMode};
@@ -38,6 +38,42 @@ impl Locals {
         let result = method.result.map(|_| &self.result);
         let parts: Vec<&Ident> = result.into_iter().chain(method.outs().map(|out| &out.ident)).collect();
         (!parts.is_empty()).then(|| tuple(&parts))
+    }
+}
+
+/// Whether the arguments are read as a tuple, whose types follow from the servant's method: there are neither `inout`
+/// parameters, which the reply contains, nor a context, nor arguments that are converted.
+pub(super) fn reads_a_tuple(scope: Scope<'_, '_>, method: &Method<'_>) -> bool {
+    let is_read = |parameter: &Parameter<'_>| {
+        let passing = scope.cx.passing(parameter.ty);
+        let is_owned = passing == Passing::Slice && scope.cx.values.holds_values(scope.cx.model, parameter.ty);
+        parameter.mode == ParameterMode::In && passing != Passing::WideText && !is_owned
+    };
+    let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
+    (1..=MAX_TUPLE).contains(&sent.len())
+        && sent.into_iter().all(is_read)
+        && method.context.is_none()
+        && (method.oneway || method.replies_what_the_servant_returns())
+}
+
+/// The code of an operation that [reads a tuple](reads_a_tuple).
+pub(super) fn by_tuple(scope: Scope<'_, '_>, method: &Method<'_>, servant: &TokenStream) -> TokenStream {
+    let rt = scope.rt();
+    let (ident, servant_trait) = (&method.ident, servant_path(scope, method.owner));
+    let sent: Vec<&Parameter<'_>> = method.parameters.iter().filter(|parameter| parameter.is_sent()).collect();
+    let names = sent.iter().map(|parameter| &parameter.ident);
+    let passed = sent.iter().map(|Parameter { ident, ty, .. }| match scope.cx.passing(ty) {
+        Passing::Value => quote! { *#ident },
+        Passing::Text => quote! { #rt::text(#ident) },
+        Passing::Slice => quote! { #rt::slice(#ident) },
+        Passing::Reference => quote! { #rt::Option::as_ref(#ident) },
+        Passing::Borrowed | Passing::WideText => quote! { #ident },
+    });
+    let upcall = quote! { |( #( #names, )* )| #servant_trait::#ident(#servant, #( #passed ),*) };
+    if method.oneway {
+        quote! { #rt::serve_oneway(call, #upcall) }
+    } else {
+        quote! { #rt::serve(call, #upcall) }
     }
 }
 

@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    static OPERATIONS: Operations = Operations::new(&["deposit"], 0, &[0], &[0]);
+    static OPERATIONS: Operations = Operations::new(&["deposit"], 0, &[0; 4]);
 
     fn found(name: &str, data: &[u8]) -> Option<usize> {
         let contexts = [ServiceContext { id: ids::CONTEXT_OPERATION_INDEX, data: data.to_vec() }];

@@ -7,7 +7,10 @@ use spandrel_giop::SystemException;
 use spandrel_orb::{Interface, ObjectRef};
 use spandrel_sync::Arc;
 
-use super::call::{Replied, ServerCall};
+use super::{
+    call::{Replied, ServerCall},
+    skeleton::{Access, Skeleton},
+};
 
 /// An implementation of an interface, to which requests are dispatched; generated skeletons implement it.
 ///
@@ -177,9 +180,18 @@ impl dyn Servant {
     note = "a value serves an interface `Account` if it implements `AccountServant`; for `AccountAsyncServant` there is \
             `serve_async`"
 )]
-pub trait ServedBy<S>: Interface {
+pub trait ServedBy<S>: Interface + 'static {
+    /// The way from `S` to the implementation of the servant trait.
+    #[doc(hidden)]
+    type Access: Access<Self, S>;
+
     /// Wraps a servant in the skeleton that decodes requests and calls it.
-    fn skeleton(servant: S) -> Arc<dyn Servant>;
+    fn skeleton(servant: S) -> Arc<dyn Servant>
+    where
+        S: Send + Sync + 'static,
+    {
+        Arc::new(Skeleton::<Self, S>::new(servant))
+    }
 }
 
 /// An interface whose objects an asynchronous servant of type `S` can serve, or an `Arc` of it. Generated references

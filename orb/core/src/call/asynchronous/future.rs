@@ -4,8 +4,9 @@ use std::{
     borrow::Cow,
     fmt,
     future::Future,
+    marker::PhantomData,
     pin::Pin,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
 };
 
 use spandrel_cdr::{CdrError, Decoder, Encoder, Wire};
@@ -47,7 +48,39 @@ use crate::{
 pub struct AsyncReply<R, E> {
     answer: AsyncRawReply,
     decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>,
-    error: std::marker::PhantomData<fn() -> E>,
+    error: PhantomData<fn() -> E>,
+}
+
+/// A reference narrowed to the interface `I`: the result of [`ObjectRef::narrow_async`]. The request is sent whether or
+/// not the future is polled.
+///
+/// # Panics
+/// If it is polled after it was ready.
+#[must_use = "dropping it abandons the request"]
+pub struct NarrowReply<I> {
+    object: ObjectRef,
+    /// None if the reference names the interface.
+    request: Option<AsyncReply<bool, SystemException>>,
+    interface: PhantomData<fn() -> I>,
+}
+
+impl<I: Interface> Future for NarrowReply<I> {
+    type Output = Result<I, SystemException>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let is_a = match &mut self.request {
+            Some(request) => ready!(Pin::new(request).poll(context))?,
+            None => true,
+        };
+        let object = &self.object;
+        Poll::Ready(if is_a { Ok(object.unchecked_narrow()) } else { Err(object.narrow_failure(I::REPOSITORY_ID)) })
+    }
+}
+
+impl<I> fmt::Debug for NarrowReply<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NarrowReply").field("object", &self.object).finish_non_exhaustive()
+    }
 }
 
 /// As [`AsyncReply`], but the caller decodes the reply; a one-way has none.
@@ -112,9 +145,7 @@ impl ObjectRef {
         &self,
         repository_id: &str,
     ) -> impl Future<Output = Result<bool, SystemException>> + Send + 'static + use<> {
-        let is_known = repository_id == self.type_id() || repository_id == OBJECT_ID;
-        let request: Option<AsyncReply<bool, SystemException>> =
-            (!is_known).then(|| self.invoke_async("_is_a", |out| out.short_str(repository_id), |input| input.bool()));
+        let request = self.request_is_a(repository_id);
         async move {
             match request {
                 Some(request) => request.await,
@@ -127,13 +158,14 @@ impl ObjectRef {
     ///
     /// # Errors
     /// BAD_PARAM if the object does not support the interface; any system exception of `_is_a`.
-    pub fn narrow_async<I: Interface + 'static>(
-        &self,
-    ) -> impl Future<Output = Result<I, SystemException>> + Send + 'static + use<I> {
-        let (object, request) = (self.clone(), self.is_a_async(I::REPOSITORY_ID));
-        async move {
-            if request.await? { Ok(object.unchecked_narrow()) } else { Err(object.narrow_failure(I::REPOSITORY_ID)) }
-        }
+    pub fn narrow_async<I: Interface>(&self) -> NarrowReply<I> {
+        NarrowReply { object: self.clone(), request: self.request_is_a(I::REPOSITORY_ID), interface: PhantomData }
+    }
+
+    /// The request of `_is_a`; `None` if the reference itself names the interface.
+    fn request_is_a(&self, repository_id: &str) -> Option<AsyncReply<bool, SystemException>> {
+        let is_known = repository_id == self.type_id() || repository_id == OBJECT_ID;
+        (!is_known).then(|| self.invoke_async("_is_a", |out| out.short_str(repository_id), |input| input.bool()))
     }
 
     fn start<'a>(
@@ -261,7 +293,7 @@ impl fmt::Debug for AsyncRawReply {
 
 impl<R, E> AsyncReply<R, E> {
     fn new(started: Result<Arc<Call>, SystemException>, decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>) -> Self {
-        Self { answer: AsyncRawReply::new(started), decode, error: std::marker::PhantomData }
+        Self { answer: AsyncRawReply::new(started), decode, error: PhantomData }
     }
 
     /// Whether polling would return a result now; if not, the waker is called when it would.

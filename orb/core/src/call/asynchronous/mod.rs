@@ -11,4 +11,4 @@ mod future;
 pub(crate) mod generated;
 mod orb_operations;
 
-pub use future::{AsyncRawReply, AsyncReply};
+pub use future::{AsyncRawReply, AsyncReply, NarrowReply};

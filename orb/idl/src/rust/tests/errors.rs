@@ -2,10 +2,11 @@
 
 use super::*;
 
-/// The lines that begin with one of these, without indentation.
+/// The lines that begin with one of these, without indentation; not those of skeletons.
 fn lines<'r>(rust: &'r str, beginnings: &[&str]) -> Vec<&'r str> {
     let lines = rust.lines().map(str::trim);
-    lines.filter(|line| beginnings.iter().any(|beginning| line.starts_with(beginning))).collect()
+    let is_wanted = |line: &&str| beginnings.iter().any(|beginning| line.starts_with(beginning));
+    lines.filter(|line| is_wanted(line) && !line.contains("Skeleton<")).collect()
 }
 
 #[track_caller]

@@ -127,7 +127,7 @@ fn wide_strings_and_decimals_have_their_rust_types() {
             "fn set_a(&self, value: &str)",
             "let value = ::spandrel::generated::Wide(value);",
             "let w: ::spandrel::generated::WString = ::spandrel::generated::decode(input)?;",
-            "IServant::f(&self.0, &w, &x, p, c, &mut io)?",
+            "IServant::f(servant, &w, &x, p, c, &mut io)?",
         ],
     );
 }
@@ -233,7 +233,7 @@ fn local_types_have_no_codec() {
         assert!(flat(&rust).contains(&flat(expected)), "`{expected}` does not occur in:\n{rust}");
     }
     // `R` alone can be called from elsewhere.
-    assert_eq!(rust.matches("generated::Servant for").count(), 1, "{rust}");
+    assert_eq!(rust.matches("generated::Dispatch<S> for").count(), 1, "{rust}");
     assert!(!rust.contains("rt::structure!") && !rust.contains("rt::exception!"), "{rust}");
     assert!(Options::new().native("Cookie", "no type").is_err());
 }
@@ -249,7 +249,7 @@ fn a_context_clause_is_one_more_parameter() {
             "self.as_object().send_oneway(\"g\", |out| context.encode_named(&[\"x\"], out))",
             "let context_: ::spandrel::generated::Context = ::spandrel::generated::decode(input)?; \
              ::spandrel::generated::end_arguments(input); \
-             ::spandrel::generated::answer(call, IServant::f(&self.0, context, &context_))",
+             ::spandrel::generated::answer(call, IServant::f(servant, context, &context_))",
         ],
     );
 }

@@ -76,8 +76,7 @@ fn measure(folder: &Path, demux: ObjectDemux, objects: usize, count: usize) {
     let names: Vec<String> = (0..count).map(|number| format!("operation_{number:06}")).collect();
     let tables = spandrel_demux::perfect::Tables::of(&names).unwrap();
     let static_names: Vec<&'static str> = names.iter().map(|name| &*name.clone().leak()).collect();
-    let places: Vec<u16> = tables.places.iter().map(|place| u16::try_from(*place).unwrap()).collect();
-    let operations = Operations::new(static_names.leak(), tables.seed, tables.displacements.leak(), places.leak());
+    let operations = Operations::new(static_names.leak(), tables.seed, tables.to_octets().unwrap().leak());
     let executor = adapter.policy(ExecutorPolicy::POLICY_TYPE).unwrap();
     // Without instrumentation until here, which takes ten times as long.
     std::fs::write(folder.join("ready"), "").unwrap();

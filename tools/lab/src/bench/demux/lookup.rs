@@ -56,12 +56,12 @@ pub struct Costs {
 pub(super) fn interface(operations: u32) -> Result<&'static Operations, LabError> {
     let mut names: Vec<&'static str> = (0..operations).map(|nth| &*format!("operation_{nth}").leak()).collect();
     names.sort_unstable();
-    let Tables { seed, displacements, places } = Tables::of(&names)
-        .ok_or_else(|| LabError::Settings(format!("no perfect hash function for {operations} operations")))?;
-    let places: Vec<u16> = places.into_iter().map(|index| index as u16).collect();
+    let tables = Tables::of(&names).and_then(|tables| Some((tables.seed, tables.to_octets()?)));
+    let (seed, octets) =
+        tables.ok_or_else(|| LabError::Settings(format!("no perfect hash function for {operations} operations")))?;
     // Leaked for the lifetime of the program: skeletons have static tables. There is one for each number of
     // operations.
-    Ok(Box::leak(Box::new(Operations::new(names.leak(), seed, displacements.leak(), places.leak()))))
+    Ok(Box::leak(Box::new(Operations::new(names.leak(), seed, octets.leak()))))
 }
 
 thread_local! {

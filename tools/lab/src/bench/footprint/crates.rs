@@ -136,14 +136,14 @@ fn skeletons(rust: &str) -> String {
             path.truncate(depth);
             path.push(module.to_owned());
         }
-        let Some(rest) = line.strip_prefix("pub struct ") else { continue };
+        let Some(rest) = line.strip_prefix("pub type ") else { continue };
         let Some(interface) = rest.split('<').next().and_then(|name| name.strip_suffix("Skeleton")) else { continue };
         path.truncate(depth);
         let around: String = path.iter().map(|module| format!("{module}::")).collect();
         let nth = functions.lines().count();
         _ = writeln!(
             functions,
-            "    pub fn s{nth}(servant: Arc<dyn crate::{around}{interface}Servant>) -> Arc<dyn Servant> {{ Arc::new(crate::{around}{interface}Skeleton(servant)) }}"
+            "    pub fn s{nth}(servant: Arc<dyn crate::{around}{interface}Servant>) -> Arc<dyn Servant> {{ Arc::new(crate::{around}{interface}Skeleton::new(servant)) }}"
         );
     }
     if functions.is_empty() {
