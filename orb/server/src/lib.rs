@@ -95,5 +95,5 @@ pub use upcall::executor::{
     EndpointNumber, HandedOverRequest, Placed, Placement, RequestExecutor, RequestToPlace, RunningRequest,
 };
 pub use upcall::request_memory::RequestMemory;
-pub use upcall::servant::{Servant, ServedAsyncBy, ServedBy};
-pub use upcall::skeleton::Skeleton;
+pub use upcall::servant::{Servant, ServedAsyncBy};
+pub use upcall::skeleton::{ServedBy, Skeleton};

@@ -7,10 +7,7 @@ use spandrel_giop::SystemException;
 use spandrel_orb::{Interface, ObjectRef};
 use spandrel_sync::Arc;
 
-use super::{
-    call::{Replied, ServerCall},
-    skeleton::{Access, Skeleton},
-};
+use super::call::{Replied, ServerCall};
 
 /// An implementation of an interface, to which requests are dispatched; generated skeletons implement it.
 ///
@@ -169,28 +166,6 @@ impl dyn Servant {
     /// As `downcast`, of a borrowed servant.
     pub fn downcast_ref<T: Servant + 'static>(&self) -> Option<&T> {
         <Self as AnyServant>::as_any(self).downcast_ref()
-    }
-}
-
-/// An interface whose objects a value of type `S` can serve: `S` implements the servant trait of the interface, or is
-/// an `Arc` of such a servant. Generated references implement it.
-#[diagnostic::on_unimplemented(
-    message = "`{S}` does not serve objects of the interface `{Self}`",
-    label = "the servant trait of `{Self}` is not implemented",
-    note = "a value serves an interface `Account` if it implements `AccountServant`; for `AccountAsyncServant` there is \
-            `serve_async`"
-)]
-pub trait ServedBy<S>: Interface + 'static {
-    /// The way from `S` to the implementation of the servant trait.
-    #[doc(hidden)]
-    type Access: Access<Self, S>;
-
-    /// Wraps a servant in the skeleton that decodes requests and calls it.
-    fn skeleton(servant: S) -> Arc<dyn Servant>
-    where
-        S: Send + Sync + 'static,
-    {
-        Arc::new(Skeleton::<Self, S>::new(servant))
     }
 }
 

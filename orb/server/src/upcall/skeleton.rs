@@ -13,7 +13,7 @@ use spandrel_sync::Arc;
 
 use super::{
     call::{Replied, ServerCall},
-    servant::{Servant, ServedBy},
+    servant::Servant,
 };
 
 /// A servant of the interface `I` for an object adapter: it decodes the arguments of requests and calls `S`, which
@@ -64,8 +64,31 @@ impl<I: ServedBy<S>, S: Send + Sync> Servant for Skeleton<I, S> {
     }
 }
 
+/// An interface whose objects a value of type `S` can serve: `S` implements the servant trait of the interface, or is
+/// an `Arc` of such a servant. Generated references implement it.
+#[diagnostic::on_unimplemented(
+    message = "`{S}` does not serve objects of the interface `{Self}`",
+    label = "the servant trait of `{Self}` is not implemented",
+    note = "a value serves an interface `Account` if it implements `AccountServant`; for `AccountAsyncServant` there is \
+            `serve_async`"
+)]
+pub trait ServedBy<S>: Interface + 'static {
+    /// The way from `S` to the implementation of the servant trait.
+    #[doc(hidden)]
+    type Access: Access<Self, S>;
+
+    /// Wraps a servant in the skeleton that decodes requests and calls it.
+    fn skeleton(servant: S) -> Arc<dyn Servant>
+    where
+        S: Send + Sync + 'static,
+    {
+        Arc::new(Skeleton::<Self, S>::new(servant))
+    }
+}
+
 /// The dispatch of an interface's requests to an implementation of its servant trait. Generated code implements it for
 /// the reference of the interface.
+#[doc(hidden)]
 pub trait Dispatch<S: ?Sized>: Interface {
     /// The repository ids of the direct and indirect bases.
     const BASES: &'static [&'static str] = &[];
@@ -99,6 +122,7 @@ pub trait Dispatch<S: ?Sized>: Interface {
 }
 
 /// The way from the contents of a skeleton to the implementation of the servant trait of `I`.
+#[doc(hidden)]
 pub trait Access<I, S> {
     /// [`Dispatch::BASES`].
     fn bases() -> &'static [&'static str];
@@ -124,6 +148,7 @@ pub trait Access<I, S> {
 }
 
 /// The access to an implementation that the skeleton owns.
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum Owned {}
 
@@ -153,6 +178,7 @@ impl<I: Dispatch<S>, S> Access<I, S> for Owned {
 }
 
 /// The access to an implementation in an `Arc`.
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum Shared {}
 
