@@ -61,7 +61,7 @@ impl WriteQueue {
         }
     }
 
-    /// An empty run.
+    /// The memory of an earlier run, without messages.
     pub(super) fn take_run(&mut self) -> VecDeque<UnsentMessage> {
         std::mem::take(&mut self.spare_run)
     }
