@@ -21,7 +21,7 @@ fn is_implemented_by_arcs(scope: Scope<'_, '_>, interface: DefId, body: &Interfa
         || (scope.cx.is_local(interface) && body.all_bases.iter().all(|&base| scope.cx.is_local(base)))
 }
 
-/// The servant trait.
+/// The servant trait, and its implementations for pointers to servants.
 pub(super) fn servant(scope: Scope<'_, '_>, definition: &Definition, body: &Interface) -> TokenStream {
     let servant = &scope.cx.names.interface(definition.id).servant;
     let implementation = &scope.cx.implementation;

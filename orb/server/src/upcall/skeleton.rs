@@ -44,8 +44,8 @@ impl<I: ServedBy<S>, S: Send + Sync> Servant for Skeleton<I, S> {
         [I::REPOSITORY_ID, OBJECT_ID].contains(&repository_id) || I::Access::bases().contains(&repository_id)
     }
 
-    fn direct(self: Arc<Self>, place: &mut dyn Any) {
-        I::Access::direct(self, place);
+    fn direct(self: Arc<Self>, cell: &mut dyn Any) {
+        I::Access::direct(self, cell);
     }
 
     #[inline]
@@ -113,18 +113,18 @@ pub trait Dispatch<S: ?Sized>: Interface {
     }
 
     /// [`Servant::direct`] of a skeleton whose servant is not in an `Arc`.
-    fn direct(skeleton: Arc<Skeleton<Self, S>>, place: &mut dyn Any)
+    fn direct(skeleton: Arc<Skeleton<Self, S>>, cell: &mut dyn Any)
     where
         S: Sized,
     {
-        _ = (skeleton, place);
+        _ = (skeleton, cell);
     }
 }
 
 /// The way from the contents of a skeleton to the implementation of the servant trait of `I`.
 #[doc(hidden)]
 pub trait Access<I, S> {
-    /// [`Dispatch::BASES`].
+    /// The repository ids of the interface's bases.
     fn bases() -> &'static [&'static str];
 
     /// The table of operations of the interface.
@@ -141,9 +141,9 @@ pub trait Access<I, S> {
         call: ServerCall<'_>,
     ) -> Result<Replied, SystemException>;
 
-    /// [`Servant::direct`].
-    fn direct(skeleton: Arc<Skeleton<I, S>>, place: &mut dyn Any) {
-        _ = (skeleton, place);
+    /// Puts the skeleton into the cell, as [`Servant::direct`] does.
+    fn direct(skeleton: Arc<Skeleton<I, S>>, cell: &mut dyn Any) {
+        _ = (skeleton, cell);
     }
 }
 
@@ -172,8 +172,8 @@ impl<I: Dispatch<S>, S> Access<I, S> for Owned {
         I::upcall_on(contents, skeleton, operation, call)
     }
 
-    fn direct(skeleton: Arc<Skeleton<I, S>>, place: &mut dyn Any) {
-        I::direct(skeleton, place);
+    fn direct(skeleton: Arc<Skeleton<I, S>>, cell: &mut dyn Any) {
+        I::direct(skeleton, cell);
     }
 }
 
