@@ -1,8 +1,8 @@
 //! The calls that wait for replies on one connection, by their request ids.
 //!
-//! The ids of a connection ascend, and replies mostly arrive in the order of the requests. So the calls lie in the order in
-//! which they began, the place of a call follows from its id, and the first ones are removed first. A call that ends
-//! before earlier ones leaves an empty slot.
+//! The ids of a connection ascend, and replies mostly arrive in the order of the requests: then the place of a call follows
+//! from its id, and it is the first one when it ends. Another one changes places with the first before it is removed, and
+//! calls that are not at their place are searched.
 
 use std::{collections::VecDeque, mem};
 
@@ -10,8 +10,6 @@ use crate::Written;
 
 /// The difference between two ids that follow each other: those of one side are even, those of the other odd (9.4.2.1).
 const STEP: u32 = 2;
-/// With more empty slots than calls and this number, the empty ones are removed.
-const MOST_EMPTY: usize = 32;
 
 /// A request without a reply.
 #[derive(Debug)]
@@ -21,109 +19,74 @@ pub(crate) struct PendingCall<W> {
     pub(crate) waiter: W,
 }
 
+/// The calls, mostly in the order of their beginning.
 #[derive(Debug)]
-struct Slot<W> {
-    request_id: u32,
-    call: Option<PendingCall<W>>,
-}
-
-/// The calls in the order of their beginning. The first and the last slot have a call.
-#[derive(Debug)]
-pub(crate) struct CallTable<W> {
-    slots: VecDeque<Slot<W>>,
-    calls: usize,
-}
+pub(crate) struct CallTable<W>(VecDeque<PendingCall<W>>);
 
 impl<W> Default for CallTable<W> {
     fn default() -> Self {
-        Self { slots: VecDeque::new(), calls: 0 }
+        Self(VecDeque::new())
     }
 }
 
 impl<W> CallTable<W> {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.0.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.calls
+        self.0.len()
     }
 
     pub(crate) fn push(&mut self, call: PendingCall<W>) {
-        self.slots.push_back(Slot { request_id: call.request_id, call: Some(call) });
-        self.calls += 1;
+        self.0.push_back(call);
     }
 
-    /// The calls in the order of their beginning.
+    /// The calls in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PendingCall<W>> {
-        self.slots.iter().filter_map(|slot| slot.call.as_ref())
+        self.0.iter()
     }
 
-    /// The slot of the call with this request id.
+    /// The place of the call with this request id.
     #[inline]
     pub(crate) fn find(&self, request_id: u32) -> Option<usize> {
-        let first = self.slots.front()?.request_id;
+        let first = self.0.front()?.request_id;
         let at = (request_id.wrapping_sub(first) / STEP) as usize;
-        if self.is_at(at, request_id) { Some(at) } else { self.find_elsewhere(request_id, first) }
-    }
-
-    /// As [`find`](Self::find), for a call whose slot does not follow from its id: ids between them belong to calls that were
-    /// made without an entry, or are in no order because several threads began calls at the same time.
-    fn find_elsewhere(&self, request_id: u32, first: u32) -> Option<usize> {
-        let distance = |id: u32| id.wrapping_sub(first);
-        let at = self.slots.partition_point(|slot| distance(slot.request_id) < distance(request_id));
-        if self.is_at(at, request_id) {
+        if self.0.get(at).is_some_and(|call| call.request_id == request_id) {
             return Some(at);
         }
-        (0..self.slots.len()).find(|at| self.is_at(*at, request_id))
+        self.0.iter().position(|call| call.request_id == request_id)
     }
 
-    #[inline]
-    fn is_at(&self, at: usize, request_id: u32) -> bool {
-        self.slots.get(at).is_some_and(|slot| slot.request_id == request_id && slot.call.is_some())
-    }
-
-    /// The call in a slot that was found.
+    /// The call at a place that was found.
     #[inline]
     pub(crate) fn at(&self, at: usize) -> &PendingCall<W> {
-        self.slots[at].call.as_ref().expect("the slot has a call")
+        &self.0[at]
     }
 
     #[inline]
     pub(crate) fn at_mut(&mut self, at: usize) -> &mut PendingCall<W> {
-        self.slots[at].call.as_mut().expect("the slot has a call")
+        &mut self.0[at]
     }
 
-    /// Removes the call in a slot that was found.
+    /// Removes the call at a place that was found.
     #[inline]
     pub(crate) fn remove(&mut self, at: usize) -> PendingCall<W> {
-        let call = self.slots[at].call.take().expect("the slot has a call");
-        self.calls -= 1;
-        self.remove_empty();
-        call
+        self.0.swap_remove_front(at).expect("the place has a call")
     }
 
     /// Removes the calls that `is_removed` accepts.
     pub(crate) fn extract(&mut self, is_removed: impl Fn(&PendingCall<W>) -> bool) -> Vec<PendingCall<W>> {
-        let slots = mem::take(&mut self.slots);
-        let (removed, calls): (Vec<_>, Vec<_>) = slots.into_iter().filter_map(|slot| slot.call).partition(is_removed);
-        self.calls = 0;
-        calls.into_iter().for_each(|call| self.push(call));
+        let mut removed = Vec::new();
+        for call in mem::take(&mut self.0) {
+            if is_removed(&call) {
+                removed.push(call);
+            } else {
+                self.0.push_back(call);
+            }
+        }
         removed
-    }
-
-    #[inline]
-    fn remove_empty(&mut self) {
-        while self.slots.front().is_some_and(|slot| slot.call.is_none()) {
-            self.slots.pop_front();
-        }
-        while self.slots.back().is_some_and(|slot| slot.call.is_none()) {
-            self.slots.pop_back();
-        }
-        if self.slots.len() - self.calls > self.calls + MOST_EMPTY {
-            self.slots.retain(|slot| slot.call.is_some());
-        }
     }
 }
 
@@ -158,21 +121,6 @@ mod tests {
             }
             assert!(table.is_empty());
         }
-    }
-
-    #[test]
-    fn calls_that_end_behind_a_long_one_leave_few_slots() {
-        let mut table = table_of([0]);
-        for id in (2..20_000).step_by(2) {
-            table.push(call(id, id));
-            if id >= 20 {
-                let at = table.find(id - 10).unwrap();
-                table.remove(at);
-            }
-            assert!(table.slots.len() <= 2 * table.len() + MOST_EMPTY + 1, "{} slots", table.slots.len());
-        }
-        let at = table.find(0).unwrap();
-        assert_eq!(table.remove(at).waiter, 0);
     }
 
     proptest! {

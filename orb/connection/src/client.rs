@@ -156,7 +156,7 @@ impl<W> ClientHalf<W> {
         self.calls.iter().map(|call| (call.request_id, &call.waiter))
     }
 
-    /// The waiters of all calls without a reply.
+    /// The waiters of all calls without a reply, in no order.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
         self.calls.iter().map(|call| &call.waiter)
     }
@@ -337,7 +337,8 @@ mod tests {
             let mut half = half_with(&[2, 4, 6]);
             half.set_written(4, Written::Partly);
             half.abandon(6, false);
-            let ended_calls = end(&mut half, cause);
+            let mut ended_calls = end(&mut half, cause);
+            ended_calls.sort_unstable_by_key(|(waiter, ..)| *waiter);
             assert_eq!(ended_calls, [(102, whole.0, whole.1), (104, partly.0, partly.1)], "{cause:?}");
             assert_eq!(half.pending(), 0);
         }
