@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "cases.hh"
-#include "values.hh"
+#include "generated_values.hh"
 
 using namespace Interop;
 

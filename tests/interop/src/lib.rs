@@ -1,7 +1,7 @@
 //! The Spandrel side of the interoperability suite: a servant for each interface of `idl/interop.idl`, and a
 //! client that calls each operation and checks each reply.
 //!
-//! The values come from [`values`], which uses the algorithm of `peers/omniorb/values.hh`; README.md
+//! The values come from [`values`], which uses the algorithm of `peers/omniorb/generated_values.hh`; README.md
 //! describes it. `cargo xtask interop` runs the programs `interop-server` and `interop-client` against those
 //! of omniORB and JacORB; the tests of this crate run both sides in one process.
 #![forbid(unsafe_code)]

@@ -2,8 +2,8 @@
 //
 // `fill` makes value(seed, role) of a type, `show` prints one; two values are equal exactly when their
 // texts are: floating-point numbers as bits, characters as numbers.
-#ifndef VALUES_HH
-#define VALUES_HH
+#ifndef GENERATED_VALUES_HH
+#define GENERATED_VALUES_HH
 
 #include <algorithm>
 #include <cmath>
