@@ -28,7 +28,7 @@ pub trait Encode {
 /// A value that can be decoded from CDR.
 pub trait Decode: Sized + Clone {
     /// Octets of the smallest encoding, at least 1; the check of sequence lengths uses it.
-    const MIN_OCTETS: usize = 1;
+    const MIN_OCTETS: usize;
 
     /// Decodes one value.
     ///

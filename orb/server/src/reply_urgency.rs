@@ -8,7 +8,7 @@
 use std::cell::Cell;
 
 use spandrel_connection::Urgency;
-use spandrel_sync::thread_local;
+use spandrel_sync::{Arc, thread_local};
 use spandrel_transport::{PacketPriority, ReactorTransport};
 
 thread_local! {
@@ -64,7 +64,7 @@ pub(crate) fn on_shared_connection() -> Urgency {
 }
 
 /// Gives the packets of this connection the priority of the reply that this thread is about to send.
-pub(crate) fn prepare_packets(transport: Option<&spandrel_sync::Arc<dyn ReactorTransport>>) {
+pub(crate) fn prepare_packets(transport: Option<&Arc<dyn ReactorTransport>>) {
     if let (Some(packets), Some(transport)) = (PACKETS.with(Cell::get), transport) {
         packets.apply(&**transport);
     }

@@ -67,12 +67,16 @@ macro_rules! generated_typed_members {
 }
 
 /// `Encode` and `Decode` of the members in their order. `fixed`: the type implements `FixedSize`. An `exception` is no
-/// element of sequences, so that its smallest size is not needed.
+/// element of sequences, so that its smallest size need not be computed.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_codec {
     ($(#[$inline:ident])? exception; $name:ident $(, $field:ident: $type:ty)*) => {
-        $crate::generated_codec!(@implementations ($(#[$inline])?); $name $(, $field)*; {}; {});
+        $crate::generated_codec!(
+            @implementations ($(#[$inline])?); $name $(, $field)*;
+            {};
+            { const MIN_OCTETS: usize = 1; }
+        );
     };
     ($(#[$inline:ident])? $($fixed:ident)?; $name:ident $(, $field:ident: $type:ty)*) => {
         $crate::generated_codec!(
