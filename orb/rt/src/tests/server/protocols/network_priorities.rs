@@ -126,6 +126,8 @@ fn a_deferred_reply_has_the_network_priority_of_its_request_in_any_thread() {
     client.send("defer", "text", Some(100));
     client.send("note", "text", Some(10));
     assert_eq!(client.reply().1, None);
+    // Each request has a lane of its own, and the second one may be the first to run.
+    wait_until("the deferred request", || packets.deferred.lock().unwrap().is_some());
     let deferred = packets.deferred.lock().unwrap().take().unwrap();
     packets.take();
     _ = deferred.answer(|call| call.reply(|_| Ok(()))).unwrap();
