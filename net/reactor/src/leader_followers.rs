@@ -10,7 +10,8 @@
 //! first. It wakes followers after the sharing delay, as long as fewer threads are active than there are processors: more
 //! would only take them from each other. One follower, the *watcher*, checks every millisecond whether items are left,
 //! or the leadership is vacant, for longer than that. If no item was taken meanwhile, it counts the active threads as
-//! *stuck*, and followers are woken for all that is left.
+//! *stuck*, and followers are woken for all that is left. A thread that only waits for a processor is not stuck: another
+//! one would wait as well.
 //!
 //! A dispatch in place may turn out to be long, too. The `state` word holds the phase of the leader and counts the
 //! dispatches, so that another thread can take the leadership away by a compare-and-swap: the handler itself,
@@ -28,7 +29,7 @@ use std::time::Duration;
 
 use spandrel_sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use spandrel_sync::time::{Deadline, Instant};
-use spandrel_sync::{Condition, Mutex, MutexGuard};
+use spandrel_sync::{Condition, Mutex, MutexGuard, ProcessorShortage, WorkingThread};
 
 /// Checks without a dispatch before the watching follower sleeps. (Fewer in models, which would only take
 /// longer.)
@@ -102,6 +103,10 @@ pub(crate) struct Leadership<I> {
     bound: usize,
     /// One thread at a time runs the reactor. It alone changes `state`, and needs no read-modify-write operations.
     is_alone: bool,
+    /// The thread that leads, or led last.
+    leader: WorkingThread,
+    /// The thread that took an item last.
+    taker: WorkingThread,
     shared: Mutex<Shared<I>>,
     /// Idle followers other than the watcher.
     followers: Condition,
@@ -130,6 +135,8 @@ struct Shared<I> {
     shared_at: Option<Instant>,
     /// The time when an item was taken last, or the watch began.
     taken_at: Instant,
+    /// Whether the thread that took it lacks a processor.
+    shortage: ProcessorShortage,
     /// The active threads that have taken nothing for too long.
     stuck: usize,
     /// Counts the times at which threads were found stuck.
@@ -161,6 +168,7 @@ impl<I> Leadership<I> {
             items: VecDeque::new(),
             shared_at: None,
             taken_at: Instant::now(),
+            shortage: ProcessorShortage::default(),
             stuck: 0,
             stuck_epoch: StuckEpoch::default(),
             waiting: 0,
@@ -183,6 +191,8 @@ impl<I> Leadership<I> {
             sharing_delay,
             bound,
             is_alone,
+            leader: WorkingThread::none(),
+            taker: WorkingThread::none(),
             shared: Mutex::new(shared),
             followers: Condition::new(),
             nested: Condition::new(),
@@ -232,7 +242,7 @@ impl<I> Leadership<I> {
             }
             let yields = nesting == Nesting::Nested && shared.has_idle();
             let leaves_items = yields || follower.is_unprompted() && !self.lacks_threads(&mut shared);
-            if !leaves_items && let Some(item) = shared.take(&mut claim) {
+            if !leaves_items && let Some(item) = self.take_item(&mut shared, &mut claim) {
                 self.make_room(&mut shared);
                 break Action::Work(item);
             }
@@ -245,6 +255,7 @@ impl<I> Leadership<I> {
             } else if !leaves_items && self.lead_if_free()
                 || follower.long_dispatch().is_some_and(|state| self.take_over(state, &mut shared))
             {
+                self.leader.record_current();
                 break Action::Lead;
             }
             let left = deadline.remaining();
@@ -307,13 +318,16 @@ impl<I> Leadership<I> {
     }
 
     /// For the watcher: whether what is left needs one more thread. If the active ones have taken nothing for the sharing
-    /// delay, they are stuck.
+    /// delay, they are stuck, unless the last that took something lacks a processor.
     fn lacks_threads(&self, shared: &mut Shared<I>) -> bool {
         let now = Instant::now();
         if !self.is_overdue(shared, now) {
             return false;
         }
-        if now.saturating_duration_since(shared.taken_at) >= self.sharing_delay && self.phase() == FREE {
+        if now.saturating_duration_since(shared.taken_at) >= self.sharing_delay
+            && self.phase() == FREE
+            && !shared.shortage.delays(&self.taker)
+        {
             self.record_stuck(shared);
             shared.shared_at = None;
         }
@@ -339,13 +353,14 @@ impl<I> Leadership<I> {
         let nesting = follower.nesting;
         let nested_runs = usize::from(nesting == Nesting::Nested);
         let begins = match shared.watch {
-            Watch::None => follower.duty != Duty::Slept,
+            Watch::None => !matches!(follower.duty, Duty::Slept),
             Watch::Requested => true,
             Watch::ByFollower | Watch::ByNestedRun => false,
         };
         if begins {
             let last_state = self.state.load(Ordering::SeqCst);
-            follower.duty = Duty::Watches { last_state, idle: 0, is_long: false };
+            follower.duty =
+                Duty::Watches { last_state, idle: 0, is_long: false, shortage: ProcessorShortage::default() };
             shared.watch = Watch::by(nesting);
             shared.taken_at = Instant::now();
         }
@@ -376,7 +391,7 @@ impl<I> Leadership<I> {
         shared.waiting -= 1;
         shared.nested_waiting -= nested_runs;
         follower.was_notified = std::mem::take(&mut shared.is_waking);
-        follower.check(self.state.load(Ordering::SeqCst));
+        follower.check(self.state.load(Ordering::SeqCst), &self.leader);
     }
 
     /// Lets the watcher sleep, unless a dispatch has begun, or items were shared, meanwhile. Returns whether it may.
@@ -563,7 +578,15 @@ impl<I> Leadership<I> {
         let mut shared = self.shared.lock();
         shared.end_work(epoch);
         shared.taken_at = Instant::now();
-        if nesting == Nesting::Nested && shared.has_idle() { None } else { shared.take(&mut claim) }
+        if nesting == Nesting::Nested && shared.has_idle() { None } else { self.take_item(&mut shared, &mut claim) }
+    }
+
+    /// Takes a shared item for the calling thread.
+    fn take_item(&self, shared: &mut Shared<I>, claim: &mut impl FnMut(&mut I) -> bool) -> Option<I> {
+        let item = shared.take(claim)?;
+        shared.shortage = ProcessorShortage::default();
+        self.taker.record_current();
+        Some(item)
     }
 
     /// Whether a follower is idle: it waits, and not inside of a handler.
@@ -719,7 +742,6 @@ struct Follower {
 }
 
 /// The part that a follower has in watching the leader.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Duty {
     /// It has not waited yet.
     Undecided,
@@ -728,8 +750,9 @@ enum Duty {
         last_state: u64,
         /// The checks without a dispatch.
         idle: u32,
-        /// Whether the last two checks have found the same dispatch.
+        /// Whether the last two checks have found the same dispatch, and the leader does not merely lack a processor.
         is_long: bool,
+        shortage: ProcessorShortage,
     },
     /// It watched, and stopped because nothing happened.
     Slept,
@@ -754,11 +777,14 @@ impl Follower {
     }
 
     /// Checks the state of the leader, if it watches.
-    fn check(&mut self, state: u64) {
-        let Duty::Watches { last_state, idle, is_long } = &mut self.duty else { return };
+    fn check(&mut self, state: u64, leader: &WorkingThread) {
+        let Duty::Watches { last_state, idle, is_long, shortage } = &mut self.duty else { return };
         let is_same = state == *last_state;
         let in_dispatch = state & PHASE == DISPATCHING;
-        *is_long = is_same && in_dispatch;
+        if !is_same {
+            *shortage = ProcessorShortage::default();
+        }
+        *is_long = is_same && in_dispatch && !shortage.delays(leader);
         *idle = if is_same && !in_dispatch { *idle + 1 } else { 0 };
         *last_state = state;
     }

@@ -61,6 +61,7 @@ mod mutex;
 mod null;
 mod priority_inheritance;
 mod process_manager;
+mod processor_shortage;
 mod recursive;
 mod rwlock;
 mod semaphore;
@@ -79,6 +80,7 @@ pub use process_manager::CpuTimes;
 #[cfg(unix)]
 pub use process_manager::Signal;
 pub use process_manager::{OnDrop, Process, ProcessError, ProcessManager};
+pub use processor_shortage::ProcessorShortage;
 pub use recursive::{RecursiveMutex, RecursiveMutexGuard};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use semaphore::{OwnedPermit, Permit, Semaphore, TooManyPermits};
@@ -87,7 +89,7 @@ pub use strategy::{Guarded, Lock, Monitor, SharedLock};
 pub use thread_manager::allowed_cpus;
 pub use thread_manager::{
     Cancelled, Joined, NativeThreadId, Priority, PriorityGuard, SpawnError, StillRunning, ThreadContext, ThreadGroup,
-    ThreadManager, ThreadOptions, ThreadPanic, current_priority, set_current_priority,
+    ThreadManager, ThreadOptions, ThreadPanic, WorkingThread, current_priority, set_current_priority,
 };
 pub use token::{Token, TokenGuard};
 

@@ -150,7 +150,8 @@ mod linux {
     use super::*;
     use rustix::process::getpriority_process;
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
-    use spandrel_sync::allowed_cpus;
+    use spandrel_sync::atomic::{AtomicBool, Ordering};
+    use spandrel_sync::{ProcessorShortage, WorkingThread, allowed_cpus};
 
     /// Runs a body in a managed thread and returns its result.
     fn in_thread<T: Send + 'static>(
@@ -185,6 +186,52 @@ mod linux {
         let kept = in_thread(ThreadOptions::named("kept").affinity([last]), || allowed_cpus().unwrap()).unwrap();
         assert_eq!(kept, [last]);
         assert_eq!(allowed_cpus().unwrap(), all, "the spawner is not");
+    }
+
+    #[test]
+    fn a_thread_lacks_a_processor_until_it_has_computed() {
+        let processor = [allowed_cpus().unwrap()[0]];
+        let manager = ThreadManager::new();
+        let computing = Arc::new((WorkingThread::none(), AtomicBool::new(false)));
+        let (named, ends) = (Arc::clone(&computing), Arc::clone(&computing));
+        let _group = manager.spawn(ThreadOptions::named("computes").affinity(processor), move |_| {
+            named.0.record_current();
+            while !named.1.load(Ordering::SeqCst) {
+                std::hint::spin_loop();
+            }
+        });
+        // On the same processor: what this thread finds between two of its waits happened without the other one.
+        in_thread(ThreadOptions::named("looks").affinity(processor), move || {
+            let mut shortage = ProcessorShortage::default();
+            until("two looks without a time slice between them", || {
+                shortage = ProcessorShortage::default();
+                let was_runnable = shortage.delays(&computing.0);
+                was_runnable && shortage.delays(&computing.0)
+            });
+            until("the thread to compute", || !shortage.delays(&computing.0));
+            assert!(!shortage.delays(&computing.0), "that is final");
+            assert!(ProcessorShortage::default().delays(&computing.0), "it can run");
+        })
+        .unwrap();
+        ends.1.store(true, Ordering::SeqCst);
+        assert!(manager.wait().is_clean());
+    }
+
+    #[test]
+    fn a_thread_that_waits_or_has_ended_lacks_no_processor() {
+        assert!(!ProcessorShortage::default().delays(&WorkingThread::none()));
+        let (thread, end) = (Arc::new(WorkingThread::none()), Arc::new(Semaphore::new(0)));
+        let manager = ThreadManager::new();
+        let (named, awaited) = (Arc::clone(&thread), Arc::clone(&end));
+        let _group = manager.spawn("waits", move |_| {
+            named.record_current();
+            awaited.acquire().forget();
+        });
+        until("the thread to come to its wait", || end.waiting() == 1);
+        until("the thread to wait", || !ProcessorShortage::default().delays(&thread));
+        end.post(1).unwrap();
+        assert!(manager.wait().is_clean());
+        assert!(!ProcessorShortage::default().delays(&thread), "it has ended");
     }
 
     #[test]

@@ -8,6 +8,9 @@
 //! Another thread takes over the reading from a long upcall as soon as there is input. Until then the monitor
 //! [waits for input](input) on the connection's handle, and no thread is started.
 //!
+//! An upcall whose thread can run but gets no processor is left alone for a tenth of a second at most: a further thread
+//! would only make it wait longer.
+//!
 //! A one-way may keep the reading for a tenth of a second. Clients that send a stream of one-ways expect them
 //! to run in order, and a servant that only waited for a processor must not be overtaken.
 //!
@@ -343,6 +346,7 @@ impl UpcallMonitor {
                 }
                 LongUpcallAction::Listened => history.note(LookFinding::Nothing),
                 LongUpcallAction::TooEarly if upcall.lasting.has_input => history.note(LookFinding::Waiting),
+                LongUpcallAction::LacksProcessor => history.note(LookFinding::Doubt),
                 LongUpcallAction::TooEarly => history.note(LookFinding::Nothing),
             }
         }

@@ -5,7 +5,10 @@
 use std::thread::available_parallelism;
 
 use spandrel_reactor::Reactor;
-use spandrel_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use spandrel_sync::{
+    Mutex, ProcessorShortage, WorkingThread,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
 
 /// The threads that run the reactor in addition to one for each processor. A few threads may be blocked too
 /// briefly to be noticed.
@@ -26,8 +29,17 @@ pub(super) struct WorkerCounts {
     /// The number of threads that visit a connection, in the lower half; the number of visits, in the upper
     /// half.
     visits: AtomicU64,
-    /// The value of `visits` at the monitor's last look.
-    seen: AtomicU64,
+    /// The thread that has begun the last visit.
+    visitor: WorkingThread,
+    /// What the monitor knows from its last look.
+    last_look: Mutex<LastLook>,
+}
+
+#[derive(Debug, Default)]
+struct LastLook {
+    visits: u64,
+    /// Whether the last visitor lacks a processor.
+    shortage: ProcessorShortage,
 }
 
 /// One visit by one thread, in `visits`.
@@ -62,6 +74,7 @@ impl<'s> WorkerVisit<'s> {
     #[inline]
     pub(super) fn begin(counts: &'s WorkerCounts) -> Self {
         counts.visits.fetch_add(ONE_VISIT, Ordering::SeqCst);
+        counts.visitor.record_current();
         Self(counts)
     }
 }
@@ -82,7 +95,8 @@ impl WorkerCounts {
             threads: AtomicUsize::new(0),
             blocked: AtomicUsize::new(0),
             visits: AtomicU64::new(0),
-            seen: AtomicU64::new(0),
+            visitor: WorkingThread::none(),
+            last_look: Mutex::default(),
         }
     }
 
@@ -119,11 +133,16 @@ impl WorkerCounts {
         visitors > 0 && visitors >= self.count()
     }
 
-    /// Whether all threads visit a connection and none has moved since the last call.
+    /// Whether all threads visit a connection and none has moved since the last call, though there were processors for
+    /// them.
     pub(super) fn is_stuck(&self) -> bool {
         let visits = self.visits.load(Ordering::SeqCst);
-        let nothing_happened = self.seen.swap(visits, Ordering::Relaxed) == visits;
-        nothing_happened && self.is_full()
+        let mut last_look = self.last_look.lock();
+        if last_look.visits != visits {
+            *last_look = LastLook { visits, shortage: ProcessorShortage::default() };
+            return false;
+        }
+        self.is_full() && !last_look.shortage.delays(&self.visitor)
     }
 
     /// The number of threads that visit a connection.

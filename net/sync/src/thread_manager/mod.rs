@@ -22,7 +22,7 @@ use registry::{Group, Registry, SpawnPosition};
 use requests::Requests;
 
 pub use context::ThreadContext;
-pub use native_thread::NativeThreadId;
+pub use native_thread::{NativeThreadId, WorkingThread};
 pub use options::ThreadOptions;
 pub use priority::Priority;
 pub use report::{Cancelled, Joined, SpawnError, StillRunning, ThreadPanic};

@@ -68,6 +68,9 @@ impl MonitoredConnection for ServerConnection {
         if is_registered {
             pool.send_batch(); // the thread would send it after the upcall
         }
+        if self.reader_role.lacks_processor(upcall) {
+            return LongUpcallAction::LacksProcessor;
+        }
         if is_registered && pool.is_fixed() {
             if pool.is_full() {
                 return self.listen_in_full_pool(upcall, has_input);

@@ -3,8 +3,11 @@
 //! The thread that reads a request also runs its upcall. It reads on after the upcall, unless the role was
 //! handed over meanwhile.
 
-use spandrel_connection::ReaderWord;
-use spandrel_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use spandrel_connection::{ReaderWord, UpcallNumber};
+use spandrel_sync::{
+    Mutex, ProcessorShortage, WorkingThread,
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+};
 
 use crate::reactor_pool::Pool;
 
@@ -33,6 +36,10 @@ pub(super) struct ReaderRole {
     is_one_way: AtomicBool,
     /// Whether the pool counts one of its threads as blocked by an upcall of this connection.
     is_counted_blocked: AtomicBool,
+    /// The thread of the last upcall.
+    thread: WorkingThread,
+    /// The last long upcall, and whether its thread lacks a processor.
+    shortage: Mutex<(UpcallNumber, ProcessorShortage)>,
 }
 
 impl ReaderRole {
@@ -44,6 +51,8 @@ impl ReaderRole {
             is_takeover_due: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
             is_counted_blocked: AtomicBool::new(false),
+            thread: WorkingThread::none(),
+            shortage: Mutex::new((UpcallNumber::NONE, ProcessorShortage::default())),
         }
     }
 
@@ -76,9 +85,19 @@ impl ReaderRole {
     #[inline]
     pub(super) fn begin_upcall(&self, is_one_way: bool) -> ReaderWord {
         self.set_one_way(is_one_way);
+        self.thread.record_current();
         // Sequentially consistent: see `UpcallMonitor::record_upcall`.
         let before = self.bits.fetch_add(ReaderWord::STEP, Ordering::SeqCst);
         ReaderWord::from_bits(before).begin_upcall()
+    }
+
+    /// Whether the thread of this long upcall can run, and lacks a processor.
+    pub(super) fn lacks_processor(&self, upcall: ReaderWord) -> bool {
+        let mut shortage = self.shortage.lock();
+        if shortage.0 != upcall.number() {
+            *shortage = (upcall.number(), ProcessorShortage::default());
+        }
+        shortage.1.delays(&self.thread)
     }
 
     /// Ends the step of a request that the connection has not accepted.

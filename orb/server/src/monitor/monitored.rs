@@ -32,6 +32,8 @@ pub(crate) enum LongUpcallAction {
     Listened,
     /// The upcall keeps the reader role for now.
     TooEarly,
+    /// The upcall keeps the reader role: its thread only waits for a processor, and so would another one.
+    LacksProcessor,
 }
 
 /// The consequence of a sweep for a connection.
