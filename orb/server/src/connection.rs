@@ -74,37 +74,41 @@ use visit_rate::VisitRate;
 const MAX_LISTEN_POINT_CONTEXTS: u32 = 256;
 
 /// A connection that a client opened.
+///
+/// The fields that each request needs come first, side by side: a server with thousands of busy connections finds none
+/// of them in the caches.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct ServerConnection {
-    orb: Orb,
     /// The resources that the ORB's connections share.
     resources: Arc<ServerResources>,
-    /// Learns of the connection's end.
-    owner: Weak<dyn ConnectionOwner>,
-    link: Link,
-    /// The counts of this connection, for diagnostics.
-    metrics: ConnectionMetrics,
-    /// A reference to the connection itself, for objects that outlive an upcall.
-    weak_self: Weak<Self>,
-    reader: Mutex<MessageReader<ServerMonitor>>,
+    orb: Orb,
     /// The connection's memory limit, and the progress of the message that it receives.
     intake: Arc<ReceiveBudget>,
-    reader_role: ReaderRole,
-    /// Deferred requests, and running ones whose servants have taken a cancellation token.
-    pending: PendingRequests,
-    /// How often the client has announced listen points.
-    listen_point_contexts: AtomicU32,
     close_state: CloseState,
-    /// Octets that arrive after the last reply.
-    late_octets: LateOctets,
-    /// The object and the operation of the last request.
-    prediction: Prediction,
+    /// Whether several requests are in memory.
+    pipeline: Pipeline,
+    reader_role: ReaderRole,
     /// The registration with a reactor, unless the connection has a thread of its own.
     registration: RegistrationSlot,
     service: ConnectionService,
+    /// The counts of this connection, for diagnostics.
+    metrics: ConnectionMetrics,
+    /// The object and the operation of the last request.
+    prediction: Prediction,
+    link: Link,
+    reader: Mutex<MessageReader<ServerMonitor>>,
+    /// Deferred requests, and running ones whose servants have taken a cancellation token.
+    pending: PendingRequests,
     visits: VisitRate,
-    /// Whether several requests are in memory.
-    pipeline: Pipeline,
+    /// A reference to the connection itself, for objects that outlive an upcall.
+    weak_self: Weak<Self>,
+    /// Learns of the connection's end.
+    owner: Weak<dyn ConnectionOwner>,
+    /// How often the client has announced listen points.
+    listen_point_contexts: AtomicU32,
+    /// Octets that arrive after the last reply.
+    late_octets: LateOctets,
 }
 
 /// The table of connections that a connection leaves when it has ended.

@@ -78,7 +78,7 @@ pub(super) enum ConnectionService {
         has_own_thread: AtomicBool,
     },
     /// A thread of the reactor reads, and workers run the requests of this queue.
-    ByWorkers(DispatchQueue),
+    ByWorkers(Box<DispatchQueue>),
 }
 
 impl ConnectionService {
@@ -87,7 +87,7 @@ impl ConnectionService {
         match strategy {
             ServiceStrategy::OwnThread => Self::ByReader { has_own_thread: AtomicBool::new(true) },
             ServiceStrategy::Reactor => Self::ByReader { has_own_thread: AtomicBool::new(false) },
-            ServiceStrategy::Queue(queue) => Self::ByWorkers(DispatchQueue::new(queue)),
+            ServiceStrategy::Queue(queue) => Self::ByWorkers(Box::new(DispatchQueue::new(queue))),
         }
     }
 

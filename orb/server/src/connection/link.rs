@@ -28,33 +28,34 @@ const WAITS_PER_TIMEOUT: u32 = 4;
 /// The time after which replies that wait for a task are written with the next one.
 pub(super) const TASK_HOLD_TIME: Duration = Duration::from_micros(500);
 
-/// A client's transport, and the state of writing to it.
+/// A client's transport, and the state of writing to it. The fields that each request needs come first.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Link {
-    from: Arc<Address>,
-    /// The text of that address, for messages.
-    peer: String,
-    transport: Arc<dyn ReactorTransport>,
+    /// Whether a reply waits to be written, or a thread waits while it writes one.
+    is_blocked: AtomicBool,
+    /// The minor GIOP version of the last message read, which the peer supports.
+    spoken: AtomicU8,
     /// The byte order and the limits. The version comes from each message, and the client chooses the code
     /// sets.
     wire: Wire,
-    writer: Mutex<ReplyQueue>,
-    /// Whether a reply waits to be written, or a thread waits while it writes one.
-    is_blocked: AtomicBool,
-    /// Notified when `is_blocked` ends.
-    unblocked: Condition,
-    /// Grows with each piece of a waiting reply that the transport takes.
-    progress: AtomicU64,
-    /// The memory that this connection uses, and its limits.
-    intake: Arc<ReceiveBudget>,
+    transport: Arc<dyn ReactorTransport>,
     /// The size above which messages are sent in fragments.
     fragment_size: usize,
-    /// The minor GIOP version of the last message read, which the peer supports.
-    spoken: AtomicU8,
     /// The code sets that the client has chosen, once it has.
     code_sets: OnceLock<TransmissionCodeSets>,
     /// The connection for this side's requests, once the client has announced that it accepts some.
     adopted: OnceLock<Arc<ClientConnection>>,
+    writer: Mutex<ReplyQueue>,
+    /// The memory that this connection uses, and its limits.
+    intake: Arc<ReceiveBudget>,
+    /// Notified when `is_blocked` ends.
+    unblocked: Condition,
+    /// Grows with each piece of a waiting reply that the transport takes.
+    progress: AtomicU64,
+    from: Arc<Address>,
+    /// The text of that address, for messages.
+    peer: String,
 }
 
 impl Link {

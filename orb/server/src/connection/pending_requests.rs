@@ -15,10 +15,11 @@ use spandrel_transport::{MemoryLimitExceeded, ReceiveBudget};
 
 /// The deferred requests, and the running ones whose servants have taken a cancellation token.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct PendingRequests {
-    requests: Mutex<ServerHalf<Arc<CancellationSource>>>,
-    /// The number of running upcalls whose servants have taken a cancellation token.
+    /// The number of running upcalls whose servants have taken a cancellation token. Each request reads it.
     awaited_cancellations: AtomicU32,
+    requests: Mutex<ServerHalf<Arc<CancellationSource>>>,
     /// The memory limit of the deferred requests.
     intake: Arc<ReceiveBudget>,
     /// The limit of their number.

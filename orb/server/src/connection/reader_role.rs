@@ -20,8 +20,9 @@ pub(super) enum NextRead {
     ByOther,
 }
 
-/// The reader role, and the upcalls whose threads have lost it.
+/// The reader role, and the upcalls whose threads have lost it. The fields that each upcall needs come first.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct ReaderRole {
     /// The bits of the [`ReaderWord`]. Its number grows with each step of the reading thread: it is odd while
     /// that thread runs an upcall, and even while it reads. The change from odd to even decides which thread
@@ -30,16 +31,16 @@ pub(super) struct ReaderRole {
     /// Running upcalls whose threads have lost the reader role. With a dispatch queue: all accepted requests
     /// that have not ended.
     handed_over: AtomicU32,
+    /// The thread of the last upcall.
+    thread: WorkingThread,
     /// Whether a thread was started to take over reading and has not tried yet.
     is_takeover_due: AtomicBool,
     /// Whether the upcall of the reading thread is a one-way's.
     is_one_way: AtomicBool,
     /// Whether the pool counts one of its threads as blocked by an upcall of this connection.
     is_counted_blocked: AtomicBool,
-    /// The thread of the last upcall.
-    thread: WorkingThread,
     /// The last long upcall, and whether its thread lacks a processor.
-    shortage: Mutex<(UpcallNumber, ProcessorShortage)>,
+    shortage: Mutex<Option<Box<(UpcallNumber, ProcessorShortage)>>>,
 }
 
 impl ReaderRole {
@@ -48,11 +49,11 @@ impl ReaderRole {
         Self {
             bits: AtomicU64::new(word.bits()),
             handed_over: AtomicU32::new(0),
+            thread: WorkingThread::none(),
             is_takeover_due: AtomicBool::new(false),
             is_one_way: AtomicBool::new(false),
             is_counted_blocked: AtomicBool::new(false),
-            thread: WorkingThread::none(),
-            shortage: Mutex::new((UpcallNumber::NONE, ProcessorShortage::default())),
+            shortage: Mutex::default(),
         }
     }
 
@@ -93,9 +94,10 @@ impl ReaderRole {
 
     /// Whether the thread of this long upcall can run, and lacks a processor.
     pub(super) fn lacks_processor(&self, upcall: ReaderWord) -> bool {
-        let mut shortage = self.shortage.lock();
-        if shortage.0 != upcall.number() {
-            *shortage = (upcall.number(), ProcessorShortage::default());
+        let (number, mut shortage) = (upcall.number(), self.shortage.lock());
+        let shortage = shortage.get_or_insert_with(|| Box::new((number, ProcessorShortage::default())));
+        if shortage.0 != number {
+            **shortage = (number, ProcessorShortage::default());
         }
         shortage.1.delays(&self.thread)
     }

@@ -38,14 +38,15 @@ pub(crate) trait ReactorRegistration: Send + Sync + fmt::Debug {
 
 /// The registration of one connection, if it has one.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct RegistrationSlot {
+    /// The number of registrations that were replaced by others. Each visit of the reactor reads it.
+    renewals: AtomicU32,
     /// Empty while the connection has a thread of its own.
     registration: Mutex<Option<Arc<dyn ReactorRegistration>>>,
     /// Whether a reactor writes the waiting replies, although the connection has a thread of its own. The lock
     /// is also held while a registration is updated with the presence of waiting replies.
     has_writer: Mutex<bool>,
-    /// The number of registrations that were replaced by others.
-    renewals: AtomicU32,
 }
 
 impl RegistrationSlot {

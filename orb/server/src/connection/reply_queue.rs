@@ -27,10 +27,10 @@ thread_local! {
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Messages that wait to be written on one connection.
+/// Messages that wait to be written on one connection. The fields that each reply needs come first.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct ReplyQueue {
-    queued: VecDeque<QueuedMessage>,
     /// Whether a thread writes without holding the lock of this queue.
     pub(crate) is_writing: bool,
     /// The state that decides whether further messages may be written.
@@ -38,6 +38,7 @@ pub(crate) struct ReplyQueue {
     pub(crate) cork: Cork,
     /// Whether a task is under way that ends a [scheduled](Cork::Scheduled) cork.
     pub(crate) has_uncork_task: bool,
+    queued: VecDeque<QueuedMessage>,
     /// The replies that are held. They come behind all queued messages. Only while the queue is corked.
     held: Option<HeldReplies>,
 }

@@ -46,19 +46,20 @@ thread_local! {
     static SPARE: Cell<Option<Memory>> = const { Cell::new(None) };
 }
 
-/// Enforces the limits of a server on the messages that a client sends.
+/// Enforces the limits of a server on the messages that a client sends. The fields that each message needs come first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct ServerMonitor {
-    budget: Arc<ReceiveBudget>,
     /// Whether a message is incomplete and reported as such by the progress.
     is_begun: bool,
     /// Whether memory has been charged, or a message is incomplete.
     is_partial: bool,
+    /// Octets still to be discarded.
+    to_discard: usize,
     /// Octets since the last step of progress.
     received: usize,
     charged: usize,
-    /// Octets still to be discarded.
-    to_discard: usize,
+    budget: Arc<ReceiveBudget>,
     /// The results that [looking ahead](MessageReader::look_ahead) found and did not return, in their order.
     found: VecDeque<Result<Message, ReadError>>,
     /// The octets of the messages in `found`.
