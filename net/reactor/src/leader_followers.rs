@@ -577,8 +577,12 @@ impl<I> Leadership<I> {
     ) -> Option<I> {
         let mut shared = self.shared.lock();
         shared.end_work(epoch);
-        shared.taken_at = Instant::now();
-        if nesting == Nesting::Nested && shared.has_idle() { None } else { self.take_item(&mut shared, &mut claim) }
+        if nesting == Nesting::Nested && shared.has_idle() {
+            return None;
+        }
+        let item = self.take_item(&mut shared, &mut claim)?;
+        self.wake_in_time(&mut shared);
+        Some(item)
     }
 
     /// Takes a shared item for the calling thread.

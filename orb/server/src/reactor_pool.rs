@@ -46,9 +46,6 @@ use crate::{
 /// The most handlers of the reactor that are no connections; above any number of listeners.
 const MAX_LISTENERS: usize = 1024;
 
-/// The time for which one thread handles the requests of a round alone, so that their replies are one batch.
-const BATCH_TIME: Duration = Duration::from_millis(1);
-
 /// A reactor and its threads. Both start at their first use.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -65,10 +62,8 @@ pub(super) struct Pool {
     log_limit: Arc<LogLimit>,
     /// Whether its threads serve other connections while they wait for replies.
     nests: bool,
-    /// Whether the replies of one round are sent together, if the system can.
-    batches_replies: bool,
-    /// Set before the reactor.
-    reply_batch: OnceLock<Arc<ReplyBatch>>,
+    /// The replies of one round, if they are sent together.
+    reply_batch: Option<Arc<ReplyBatch>>,
     /// The queue for the requests that its thread reads, unless its threads run them.
     queue: Option<Arc<dyn WorkerQueue>>,
 }
@@ -122,8 +117,7 @@ impl Pool {
             // The threads of a fixed pool always nest. The thread that fills a queue runs nothing that could
             // wait.
             nests: (settings.nests || worker_counts.is_fixed()) && queue.is_none(),
-            batches_replies: settings.batches_replies && queue.is_none(),
-            reply_batch: OnceLock::new(),
+            reply_batch: (settings.batches_replies && queue.is_none()).then(ReplyBatch::new).and_then(Result::ok),
             worker_counts,
             threads,
             log_limit,
@@ -135,8 +129,8 @@ impl Pool {
     pub(super) fn registry(&self) -> io::Result<&Registry> {
         if self.reactor.get().is_none() {
             let mut options = Options::new().max_handlers(self.max_handlers);
-            if let Some(batch) = self.new_reply_batch() {
-                options = options.before_wait(move || batch.send_or_leave()).share_after(BATCH_TIME);
+            if let Some(batch) = self.reply_batch.clone() {
+                options = options.before_wait(move || batch.send_or_leave());
             }
             let reactor = Reactor::with(&options)?;
             // If another thread was faster, its reactor is used, and this one was never run.
@@ -146,21 +140,10 @@ impl Pool {
         Ok(self.reactor.get().expect("it was set").registry())
     }
 
-    /// The batch of replies for a new reactor, if there is one.
-    fn new_reply_batch(&self) -> Option<Arc<ReplyBatch>> {
-        if self.batches_replies && self.reply_batch.get().is_none() {
-            match ReplyBatch::new() {
-                Ok(batch) => drop(self.reply_batch.set(Arc::new(batch))),
-                Err(error) => tracing::debug!(%error, "replies are sent one by one"),
-            }
-        }
-        self.reply_batch.get().cloned()
-    }
-
     /// The batch that each of the reactor's threads sends before it waits.
     #[inline]
     pub(super) fn reply_batch(&self) -> Option<&ReplyBatch> {
-        self.reply_batch.get().map(|batch| &**batch)
+        self.reply_batch.as_deref()
     }
 
     /// Sends the replies that have been left in the batch.
@@ -286,7 +269,7 @@ impl Pool {
                 break;
             }
             let (reactor, worker_counts, nests) = (reactor.clone(), Arc::clone(&self.worker_counts), self.nests);
-            let reply_batch = self.reply_batch.get().cloned();
+            let reply_batch = self.reply_batch.clone();
             let spawned = self.threads.spawn("spandrel-reactor", move || {
                 let _member = nests.then(|| {
                     let (reactor, worker_counts) = (reactor.clone(), Arc::clone(&worker_counts));

@@ -15,48 +15,68 @@ const MAX_MESSAGES: usize = 64;
 const MISSING: i32 = i32::MIN;
 
 /// Sends messages on several sockets by one system call. None of them waits.
-pub struct BatchSender {
-    /// `None` after an error of the ring.
-    ring: Option<IoUring>,
+pub struct BatchSender(Ring);
+
+/// The ring of a sender.
+enum Ring {
+    /// It is created for the first batch of several messages.
+    Unneeded,
+    Open(Box<IoUring>),
+    /// The system has none, or forbids it, or it had an error: messages are sent one after the other.
+    Absent,
 }
 
 impl BatchSender {
-    /// The most messages of one batch.
+    /// The most messages of one system call.
     pub const MAX_MESSAGES: usize = MAX_MESSAGES;
 
-    /// Creates a sender with an `io_uring` of its own.
+    /// Creates a sender. It creates an `io_uring` of its own when it is first needed; where the system has none, or
+    /// forbids it, messages are sent one after the other.
     ///
     /// # Errors
-    /// `Unsupported` where the system has no `io_uring`, or one that is too old; those of the system where it is
-    /// forbidden.
+    /// None on this system.
     pub fn new() -> io::Result<Self> {
-        let ring = IoUring::builder().dontfork().build(MAX_MESSAGES as u32)?;
-        let mut probe = Probe::new();
-        ring.submitter().register_probe(&mut probe)?;
-        if !probe.is_supported(opcode::Send::CODE) {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "this system's io_uring is too old"));
-        }
-        Ok(Self { ring: Some(ring) })
+        Ok(Self(Ring::Unneeded))
+    }
+
+    /// Whether messages are sent by one system call, as far as is known. If not, they are sent one after the other.
+    #[must_use]
+    pub fn sends_together(&self) -> bool {
+        !matches!(self.0, Ring::Absent)
     }
 
     /// Sends each message on its stream socket as far as the socket takes it at once. `sent` is called for each message,
-    /// in their order, with the number of octets that were sent. Later messages than the first
-    /// [`MAX_MESSAGES`](Self::MAX_MESSAGES) are ignored.
+    /// in their order, with the number of octets that were sent. One system call sends at most
+    /// [`MAX_MESSAGES`](Self::MAX_MESSAGES) of them.
     ///
     /// The error of a socket that takes nothing is `WouldBlock`.
     pub fn send<'m>(
         &mut self,
-        messages: impl Iterator<Item = (Handle<'m>, &'m [u8])> + Clone,
+        mut messages: impl Iterator<Item = (Handle<'m>, &'m [u8])> + Clone,
         mut sent: impl FnMut(io::Result<usize>),
     ) {
-        let messages = messages.take(MAX_MESSAGES);
+        loop {
+            self.send_batch(messages.clone().take(MAX_MESSAGES), &mut sent);
+            if messages.nth(MAX_MESSAGES - 1).is_none() {
+                return;
+            }
+        }
+    }
+
+    fn send_batch<'m>(
+        &mut self,
+        messages: impl Iterator<Item = (Handle<'m>, &'m [u8])> + Clone,
+        sent: &mut impl FnMut(io::Result<usize>),
+    ) {
         let mut results = [MISSING; MAX_MESSAGES];
-        if let Some(ring) = &mut self.ring
+        let has_several = messages.clone().nth(1).is_some();
+        if has_several
+            && let Some(ring) = self.0.open()
             && let Err(error) = submit(ring, messages.clone(), &mut results)
         {
             tracing::error!(%error, "messages are sent one by one from now on");
             // Requests that were not submitted never are.
-            self.ring = None;
+            self.0 = Ring::Absent;
         }
         for ((socket, octets), result) in messages.zip(results) {
             sent(match result {
@@ -65,6 +85,37 @@ impl BatchSender {
             });
         }
     }
+}
+
+impl Ring {
+    /// The ring, created if that was not tried before.
+    fn open(&mut self) -> Option<&mut IoUring> {
+        if let Self::Unneeded = self {
+            *self = match create() {
+                Ok(ring) => Self::Open(Box::new(ring)),
+                Err(error) => {
+                    tracing::debug!(%error, "messages are sent one by one: there is no io_uring");
+                    Self::Absent
+                }
+            };
+        }
+        match self {
+            Self::Open(ring) => Some(ring),
+            Self::Unneeded | Self::Absent => None,
+        }
+    }
+}
+
+/// # Errors
+/// `Unsupported` where the system's `io_uring` is too old; those of the system where it has none, or forbids it.
+fn create() -> io::Result<IoUring> {
+    let ring = IoUring::builder().dontfork().build(MAX_MESSAGES as u32)?;
+    let mut probe = Probe::new();
+    ring.submitter().register_probe(&mut probe)?;
+    if !probe.is_supported(opcode::Send::CODE) {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "this system's io_uring is too old"));
+    }
+    Ok(ring)
 }
 
 impl std::fmt::Debug for BatchSender {
@@ -123,23 +174,22 @@ mod tests {
 
     /// The results of one batch, by a ring and one by one.
     fn results(messages: &[(&UnixStream, &[u8])]) -> Vec<Vec<Result<usize, io::ErrorKind>>> {
-        let one_by_one = BatchSender { ring: None };
-        let senders = BatchSender::new().into_iter().chain([one_by_one]); // none where the system forbids io_uring
+        let senders = [Ring::Unneeded, Ring::Absent].map(BatchSender);
         let results_of = |mut sender: BatchSender| {
             let mut results = Vec::new();
             let messages = messages.iter().map(|(socket, octets)| (socket.as_fd(), *octets));
             sender.send(messages, |result| results.push(result.map_err(|error| error.kind())));
             results
         };
-        senders.map(results_of).collect()
+        senders.map(results_of).into()
     }
 
     #[test]
     fn each_socket_gets_its_message() {
-        let pairs: Vec<_> = (0..MAX_MESSAGES).map(|_| UnixStream::pair().unwrap()).collect();
+        let pairs: Vec<_> = (0..2 * MAX_MESSAGES + 1).map(|_| UnixStream::pair().unwrap()).collect();
         let messages: Vec<_> = pairs.iter().map(|(here, _)| (here, b"text".as_slice())).collect();
         let all = results(&messages);
-        assert!(all.iter().all(|results| results == &vec![Ok(4); MAX_MESSAGES]));
+        assert!(all.iter().all(|results| results == &vec![Ok(4); messages.len()]));
         for (_, there) in &pairs {
             let mut octets = vec![0; 4 * all.len()];
             (&*there).read_exact(&mut octets).unwrap();

@@ -22,6 +22,12 @@ impl BatchSender {
     }
 
     /// Cannot be called: no value of the type exists here.
+    #[must_use]
+    pub fn sends_together(&self) -> bool {
+        match self.0 {}
+    }
+
+    /// Cannot be called: no value of the type exists here.
     pub fn send<'m>(
         &mut self,
         _messages: impl Iterator<Item = (Handle<'m>, &'m [u8])> + Clone,

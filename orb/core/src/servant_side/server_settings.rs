@@ -208,7 +208,7 @@ impl Default for ServerSettings {
             message_timeout: Some(Duration::from_secs(60)),
             long_wait_warning: Some(Duration::from_secs(1)),
             concurrency: Concurrency::default(),
-            batches_replies: false,
+            batches_replies: true,
             queue_overflow: QueueOverflow::default(),
             nests: false,
             sockets: SocketSettings::default(),

@@ -32,7 +32,7 @@ use super::{
     link::{SendProgress, TASK_HOLD_TIME},
     reply_queue::Cork,
 };
-use crate::{quick_operations::QuickOperations, request_of_thread::Frame};
+use crate::{quick_operations::QuickOperations, reply_batch::ReplyBatch, request_of_thread::Frame};
 
 /// The longest time of a quick operation.
 const QUICK_TIME: Duration = Duration::from_micros(50);
@@ -50,18 +50,24 @@ pub(super) struct PipelinedUpcall {
 }
 
 impl ServerConnection {
-    /// Prepares the upcall of this step, if its request is one of several.
+    /// Prepares the upcall of this step, if its request is one of several, of this connection or of the others that one
+    /// wait has found ready.
     #[inline]
     pub(super) fn begin_pipelined(&self, upcall: UpcallNumber, operation: &str) -> Option<PipelinedUpcall> {
-        if self.pipeline.is_active() { Some(self.begin_one_of_several(upcall, operation)) } else { None }
+        let is_one_of_several = self.pipeline.is_active() || ReplyBatch::is_collecting();
+        if is_one_of_several { Some(self.begin_one_of_several(upcall, operation)) } else { None }
     }
 
     #[cold]
     fn begin_one_of_several(&self, upcall: UpcallNumber, operation: &str) -> PipelinedUpcall {
         let pipelined = PipelinedUpcall { operation: QuickOperations::hash(operation), begin: Instant::now() };
         let hold_time = if self.pipeline.begin_upcall() { TASK_HOLD_TIME } else { HOLD_TIME };
-        if !self.resources.quick_operations.contains(pipelined.operation) {
+        let is_quick = self.resources.quick_operations.contains(pipelined.operation);
+        if !is_quick {
             self.end_pipeline();
+        }
+        if let Some(batch) = self.resources.pool.reply_batch() {
+            batch.begin_upcall(pipelined.begin, is_quick);
         }
         // Also if it is not quick: its time does not include the writing of its own reply.
         if self.pipeline.has_further() || self.pipeline.is_corked() {
@@ -85,6 +91,9 @@ impl ServerConnection {
         let still_reads = self.reader_role.word().number() == upcall;
         if !(is_quick && still_reads && self.pipeline.has_further()) {
             self.end_pipeline();
+        }
+        if !is_quick && let Some(batch) = self.resources.pool.reply_batch() {
+            batch.send_or_leave();
         }
     }
 

@@ -57,7 +57,7 @@ impl ServerConnection {
 
     /// Collects the replies of this visit of the reactor's thread in its batch, if it has one.
     pub(super) fn collect_replies(&self) -> Option<Collecting> {
-        self.resources.pool.reply_batch().map(ReplyBatch::collect)
+        self.resources.pool.reply_batch().and_then(ReplyBatch::collect)
     }
 
     /// Adds a reply to the batch that collects those of this thread. False if the reply must be sent by itself.

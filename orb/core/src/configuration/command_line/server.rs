@@ -73,8 +73,8 @@ option_table! {
 
     ["-ORBReplyBatching"] {
         value: "`yes` or `no`",
-        default: "`no`",
-        help: "whether replies of several connections are sent by one system call",
+        default: "`yes`",
+        help: "whether replies of several connections are sent together",
         page: "[concurrency](concurrency.md)",
         apply: |builder, value| Ok(builder.reply_batching(yes_or_no(value)?)),
     }

@@ -81,7 +81,7 @@ impl OrbBuilder {
     }
 
     /// Whether a thread that serves several connections sends the replies to requests that were found by one wait
-    /// together, by one system call (default: no). This needs an `io_uring`; without one each reply is sent by itself.
+    /// together (default: yes), by one system call. This needs an `io_uring`; without one each reply is sent by itself.
     #[must_use]
     pub fn reply_batching(mut self, is_on: bool) -> Self {
         self.server_mut().batches_replies = is_on;
