@@ -73,6 +73,7 @@ pub(super) struct Pool {
 struct PoolReactor {
     reactor: Reactor,
     worker_counts: Arc<WorkerCounts>,
+    reply_batch: Option<Arc<ReplyBatch>>,
 }
 
 impl NestedWork for PoolReactor {
@@ -88,6 +89,9 @@ impl NestedWork for PoolReactor {
         let _pause = WaitScope::begin(&self.worker_counts);
         if let Err(error) = self.reactor.run_until(timeout, is_true) {
             tracing::error!(%error, "the reactor can no longer be run");
+        }
+        if let Some(batch) = &self.reply_batch {
+            batch.send_or_leave(); // the upcall that goes on now may take long
         }
     }
 }
@@ -273,7 +277,7 @@ impl Pool {
             let spawned = self.threads.spawn("spandrel-reactor", move || {
                 let _member = nests.then(|| {
                     let (reactor, worker_counts) = (reactor.clone(), Arc::clone(&worker_counts));
-                    nesting::join(Arc::new(PoolReactor { reactor, worker_counts }))
+                    nesting::join(Arc::new(PoolReactor { reactor, worker_counts, reply_batch: reply_batch.clone() }))
                 });
                 worker_counts.run(&reactor);
                 if let Some(batch) = reply_batch {

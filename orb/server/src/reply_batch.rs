@@ -78,8 +78,12 @@ struct Sending {
     results: Vec<io::Result<usize>>,
 }
 
-/// A visit of a thread whose replies enter a batch.
-pub(crate) struct Collecting(());
+/// A visit of a reactor's thread, whose replies enter a batch or are sent each by itself. A visit may be nested in
+/// another one, which goes on when it is dropped.
+pub(crate) struct Collecting {
+    /// The address of the batch of the visit around this one.
+    outer: usize,
+}
 
 impl ReplyBatch {
     /// # Errors
@@ -94,12 +98,12 @@ impl ReplyBatch {
         }))
     }
 
-    /// Collects the replies of this thread until the end of its visit. `None` if each reply is sent by itself.
-    pub(crate) fn collect(&self) -> Option<Collecting> {
-        self.is_worthwhile.load(Ordering::Relaxed).then(|| {
-            COLLECTING.set(self.address());
-            Collecting(())
-        })
+    /// Begins a visit. Collects the replies of this thread until its end if that is worthwhile, and `is_one_of_several`
+    /// visits of a round.
+    #[inline]
+    pub(crate) fn begin_visit(&self, is_one_of_several: bool) -> Collecting {
+        let collects = is_one_of_several && self.is_worthwhile.load(Ordering::Relaxed);
+        Collecting { outer: COLLECTING.replace(if collects { self.address() } else { 0 }) }
     }
 
     /// Whether a reply of this thread with this many octets may enter the batch.
@@ -218,7 +222,7 @@ impl fmt::Debug for ReplyBatch {
 
 impl Drop for Collecting {
     fn drop(&mut self) {
-        COLLECTING.set(0);
+        COLLECTING.set(self.outer);
     }
 }
 

@@ -20,7 +20,7 @@ use spandrel_store::{BackupCommand, Service};
 const PORT: u16 = 2809;
 /// Options of the ORB unless the command line has others. Calls are short: many clients cost the least processor time
 /// if they share threads.
-const ORB_OPTIONS: [[&str; 2]; 2] = [["-ORBConcurrency", "thread-per-connection:2"], ["-ORBReplyBatching", "yes"]];
+const ORB_OPTIONS: [[&str; 2]; 1] = [["-ORBConcurrency", "thread-per-connection:2"]];
 
 /// The OMG's naming service: names for object references, kept on disk.
 #[derive(Debug, Parser)]

@@ -73,9 +73,11 @@ impl EventHandler for PooledConnection {
 
     fn handle_input(&mut self, context: &Context<'_>) -> io::Result<()> {
         let _visit = WorkerVisit::begin(&self.worker_counts);
+        let is_one_of_several = context.is_one_of_several();
         // A single reply is sent sooner by itself.
-        let _collecting = if context.is_one_of_several() { self.connection.collect_replies() } else { None };
-        match self.connection.serve_ready(|| self.is_replaced(), context.is_one_of_several()) {
+        let batch = self.connection.resources.pool.reply_batch();
+        let _collecting = batch.map(|batch| batch.begin_visit(is_one_of_several));
+        match self.connection.serve_ready(|| self.is_replaced(), is_one_of_several) {
             VisitOutcome::Idle => {}
             VisitOutcome::Ended => context.close(),
         }

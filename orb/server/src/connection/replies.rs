@@ -27,11 +27,7 @@ use super::{
     pooled,
     reply_queue::no_room_for_reply,
 };
-use crate::{
-    reply_batch::{BatchedConnection, Collecting, ReplyBatch},
-    request_of_thread::Frame,
-    upcall::origin::AnswerKind,
-};
+use crate::{reply_batch::BatchedConnection, request_of_thread::Frame, upcall::origin::AnswerKind};
 
 impl ServerConnection {
     /// Sends a reply, or keeps it until the client takes it.
@@ -53,11 +49,6 @@ impl ServerConnection {
             }
             Err(no_memory) => self.refuse_over_budget(kind, &no_memory),
         }
-    }
-
-    /// Collects the replies of this visit of the reactor's thread in its batch, if it has one.
-    pub(super) fn collect_replies(&self) -> Option<Collecting> {
-        self.resources.pool.reply_batch().and_then(ReplyBatch::collect)
     }
 
     /// Adds a reply to the batch that collects those of this thread. False if the reply must be sent by itself.
