@@ -10,7 +10,8 @@
 //! - if the batch is full, or if there is further input of a connection with a reply;
 //! - when the [monitor](crate::monitor) first looks at a long upcall.
 //!
-//! A connection has at most one reply here. It is charged against the memory limits.
+//! A connection has at most one reply here, of at most 4,096 octets, so that a batch has 256 KiB at most. What a client
+//! does not take at once is charged against the memory limits.
 
 use std::{cell::Cell, fmt, io, mem::swap, time::Duration};
 
@@ -22,7 +23,6 @@ use spandrel_sync::{
     atomic::{AtomicBool, Ordering},
     time::Instant,
 };
-use spandrel_transport::Charge;
 
 /// The most octets of a reply in a batch. A longer one is worth a system call of its own.
 const MAX_REPLY: usize = 4096;
@@ -42,7 +42,7 @@ pub(crate) trait BatchedConnection: Send + Sync {
 
     /// Records the result of sending the reply `octets`: the number of octets that the socket has taken. Returns whether
     /// a part of it, or a later message, waits for a reactor.
-    fn batched_reply_sent(&self, octets: &[u8], charge: Charge, sent: io::Result<usize>) -> bool;
+    fn batched_reply_sent(&self, octets: &[u8], sent: io::Result<usize>) -> bool;
 
     /// Continues after [`batched_reply_sent`](Self::batched_reply_sent) has returned `waits`.
     fn after_batched_reply(&self, waits: bool);
@@ -68,7 +68,6 @@ struct Entry {
     /// The position of the reply in the octets of all.
     start: usize,
     end: usize,
-    charge: Charge,
 }
 
 /// The replies that are being sent. Empty between two batches.
@@ -132,11 +131,11 @@ impl ReplyBatch {
     }
 
     /// Adds a reply. Its connection has no other in the batch.
-    pub(crate) fn push(&self, connection: Arc<dyn BatchedConnection>, octets: &[u8], charge: Charge) {
+    pub(crate) fn push(&self, connection: Arc<dyn BatchedConnection>, octets: &[u8]) {
         let mut collected = self.collected.lock();
         let start = collected.octets.len();
         collected.octets.extend_from_slice(octets);
-        collected.entries.push(Entry { connection, start, end: start + octets.len(), charge });
+        collected.entries.push(Entry { connection, start, end: start + octets.len() });
         let is_full = collected.entries.len() >= BatchSender::MAX_MESSAGES;
         drop(collected);
         if FIRST_ADDED.get().is_none() {
@@ -204,8 +203,8 @@ impl Sending {
         let messages = entries.iter().map(|entry| (entry.connection.send_socket(), &octets[entry.start..entry.end]));
         sender.send(messages, |result| results.push(result));
         let record = |(entry, result)| {
-            let Entry { connection, start, end, charge } = entry;
-            let waits = connection.batched_reply_sent(&octets[start..end], charge, result);
+            let Entry { connection, start, end } = entry;
+            let waits = connection.batched_reply_sent(&octets[start..end], result);
             (connection, waits)
         };
         let sent = entries.drain(..).zip(results.drain(..)).map(record).collect();
@@ -234,7 +233,6 @@ mod tests {
     };
 
     use spandrel_sync::{atomic::AtomicU32, thread};
-    use spandrel_transport::{MemoryBudget, ReceiveBudget};
 
     use super::*;
 
@@ -242,7 +240,6 @@ mod tests {
     struct Connection {
         here: UnixStream,
         there: UnixStream,
-        account: Arc<ReceiveBudget>,
         results: AtomicU32,
     }
 
@@ -250,13 +247,11 @@ mod tests {
         fn new() -> Arc<Self> {
             let (here, there) = UnixStream::pair().unwrap();
             there.set_nonblocking(true).unwrap();
-            let account = ReceiveBudget::new(1 << 20, Arc::new(MemoryBudget::new(1 << 20)));
-            Arc::new(Self { here, there, account, results: AtomicU32::new(0) })
+            Arc::new(Self { here, there, results: AtomicU32::new(0) })
         }
 
         fn reply_in(self: &Arc<Self>, batch: &ReplyBatch) {
-            let charge = Charge::new(&self.account, 5).unwrap();
-            batch.push(Arc::<Self>::clone(self), b"reply", charge);
+            batch.push(Arc::<Self>::clone(self), b"reply");
         }
 
         /// Whether the client has its reply.
@@ -279,7 +274,7 @@ mod tests {
             self.here.as_fd()
         }
 
-        fn batched_reply_sent(&self, octets: &[u8], _charge: Charge, sent: io::Result<usize>) -> bool {
+        fn batched_reply_sent(&self, octets: &[u8], sent: io::Result<usize>) -> bool {
             assert_eq!(sent.unwrap(), octets.len());
             self.results.fetch_add(1, Ordering::SeqCst);
             false

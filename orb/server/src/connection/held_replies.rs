@@ -41,33 +41,43 @@ const QUICK_SPAWN_TIME: Duration = TASK_HOLD_TIME;
 /// The time after which held replies are written before a further upcall begins.
 const HOLD_TIME: Duration = Duration::from_micros(200);
 
-/// An upcall among several.
+/// An upcall among several: of its connection, or of those that one wait has found ready.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PipelinedUpcall {
+    /// Whether it is one of several of its connection.
+    is_in_pipeline: bool,
     /// The hash of the operation's name.
     operation: u32,
     begin: Instant,
 }
 
 impl ServerConnection {
-    /// Prepares the upcall of this step, if its request is one of several, of this connection or of the others that one
-    /// wait has found ready.
+    /// Prepares the upcall of this step, if its request is one of several.
     #[inline]
     pub(super) fn begin_pipelined(&self, upcall: UpcallNumber, operation: &str) -> Option<PipelinedUpcall> {
-        let is_one_of_several = self.pipeline.is_active() || ReplyBatch::is_collecting();
-        if is_one_of_several { Some(self.begin_one_of_several(upcall, operation)) } else { None }
+        let is_in_pipeline = self.pipeline.is_active();
+        let is_one_of_several = is_in_pipeline || ReplyBatch::is_collecting();
+        if is_one_of_several { Some(self.begin_one_of_several(upcall, operation, is_in_pipeline)) } else { None }
+    }
+
+    fn begin_one_of_several(&self, upcall: UpcallNumber, operation: &str, is_in_pipeline: bool) -> PipelinedUpcall {
+        let pipelined =
+            PipelinedUpcall { is_in_pipeline, operation: QuickOperations::hash(operation), begin: Instant::now() };
+        let is_quick = self.resources.quick_operations.contains(pipelined.operation);
+        if let Some(batch) = self.resources.pool.reply_batch() {
+            batch.begin_upcall(pipelined.begin, is_quick);
+        }
+        if is_in_pipeline {
+            self.hold_in_pipeline(upcall, pipelined.begin, is_quick);
+        }
+        pipelined
     }
 
     #[cold]
-    fn begin_one_of_several(&self, upcall: UpcallNumber, operation: &str) -> PipelinedUpcall {
-        let pipelined = PipelinedUpcall { operation: QuickOperations::hash(operation), begin: Instant::now() };
+    fn hold_in_pipeline(&self, upcall: UpcallNumber, now: Instant, is_quick: bool) {
         let hold_time = if self.pipeline.begin_upcall() { TASK_HOLD_TIME } else { HOLD_TIME };
-        let is_quick = self.resources.quick_operations.contains(pipelined.operation);
         if !is_quick {
             self.end_pipeline();
-        }
-        if let Some(batch) = self.resources.pool.reply_batch() {
-            batch.begin_upcall(pipelined.begin, is_quick);
         }
         // Also if it is not quick: its time does not include the writing of its own reply.
         if self.pipeline.has_further() || self.pipeline.is_corked() {
@@ -76,21 +86,22 @@ impl ServerConnection {
             }
             let still_reads = || self.reader_role.word().number() == upcall;
             let end_schedule = || self.pipeline.end_schedule();
-            self.go_on_writing(self.link.cork(pipelined.begin, hold_time, still_reads, end_schedule));
+            self.go_on_writing(self.link.cork(now, hold_time, still_reads, end_schedule));
         }
-        pipelined
     }
 
     /// Ends the upcall of this step. Sends the replies that are held, unless it was quick and this thread serves a further
     /// request next.
-    #[cold]
     pub(super) fn end_pipelined(&self, upcall: UpcallNumber, pipelined: PipelinedUpcall) {
         let took = pipelined.begin.elapsed();
-        let is_quick = took <= if self.pipeline.has_spawned() { QUICK_SPAWN_TIME } else { QUICK_TIME };
+        let has_spawned = pipelined.is_in_pipeline && self.pipeline.has_spawned();
+        let is_quick = took <= if has_spawned { QUICK_SPAWN_TIME } else { QUICK_TIME };
         self.resources.quick_operations.record(pipelined.operation, is_quick);
-        let still_reads = self.reader_role.word().number() == upcall;
-        if !(is_quick && still_reads && self.pipeline.has_further()) {
-            self.end_pipeline();
+        if pipelined.is_in_pipeline {
+            let still_reads = self.reader_role.word().number() == upcall;
+            if !(is_quick && still_reads && self.pipeline.has_further()) {
+                self.end_pipeline();
+            }
         }
         if !is_quick && let Some(batch) = self.resources.pool.reply_batch() {
             batch.send_or_leave();

@@ -341,22 +341,21 @@ impl Link {
     }
 
     /// Begins the sending of a short message in a batch: no other is written before [`end_batched`](Self::end_batched).
-    /// `None` if the message must be sent by itself.
-    pub(crate) fn begin_batched(&self, octets: usize) -> Option<Charge> {
+    /// False if the message must be sent by itself.
+    pub(crate) fn begin_batched(&self, octets: usize) -> bool {
         let mut writer = self.writer.lock();
         let is_idle =
             writer.is_idle() && writer.cork == Cork::None && writer.half.may_write() && self.adopted.get().is_none();
         if !is_idle || octets > self.fragment_size || self.transport.send_socket().is_none() {
-            return None;
+            return false;
         }
-        let charge = Charge::new(&self.intake, octets).ok()?;
         writer.is_writing = true;
         self.is_blocked.store(true, Ordering::SeqCst);
-        Some(charge)
+        true
     }
 
     /// Ends the sending of a message in a batch. Octets that the transport has not taken are left for a reactor.
-    pub(crate) fn end_batched(&self, octets: &[u8], mut charge: Charge, sent: io::Result<usize>) -> SendProgress {
+    pub(crate) fn end_batched(&self, octets: &[u8], sent: io::Result<usize>) -> SendProgress {
         let mut writer = self.writer.lock();
         writer.is_writing = false;
         let written = match sent {
@@ -366,8 +365,14 @@ impl Link {
         };
         match written {
             Ok(count) if count < octets.len() && writer.half.may_write() => {
-                charge.reduce_to(octets.len() - count);
-                writer.push_front(QueuedMessage::of(&octets[count..], charge));
+                match Charge::new(&self.intake, octets.len() - count) {
+                    Ok(charge) => writer.push_front(QueuedMessage::of(&octets[count..], charge)),
+                    Err(no_room) => {
+                        self.give_up(&mut writer, &no_room);
+                        self.unblock(&writer);
+                        return SendProgress::Abandoned;
+                    }
+                }
             }
             Ok(_) => {}
             Err(ref error) => self.give_up(&mut writer, error),

@@ -60,9 +60,11 @@ impl ServerConnection {
             return false; // a thread of its own reads on, which must not wait for others
         }
         let Some(octets) = answer.contiguous() else { return false };
-        let Some(charge) = self.link.begin_batched(octets.len()) else { return false };
-        batch.push(self.shared(), octets, charge);
-        true
+        let begins = self.link.begin_batched(octets.len());
+        if begins {
+            batch.push(self.shared(), octets);
+        }
+        begins
     }
 
     #[cold]
@@ -209,8 +211,8 @@ impl BatchedConnection for ServerConnection {
         self.link.transport().send_socket().expect("a link with a reply in a batch has a socket")
     }
 
-    fn batched_reply_sent(&self, octets: &[u8], charge: Charge, sent: io::Result<usize>) -> bool {
-        self.link.end_batched(octets, charge, sent) == SendProgress::InPart
+    fn batched_reply_sent(&self, octets: &[u8], sent: io::Result<usize>) -> bool {
+        self.link.end_batched(octets, sent) == SendProgress::InPart
     }
 
     fn after_batched_reply(&self, waits: bool) {
