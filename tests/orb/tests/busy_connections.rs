@@ -77,13 +77,12 @@ fn each_call_on_64_connections_has_at_most_three_system_calls_in_the_server() {
         system_calls::count(test, names, (COUNTED, &format!("{CONNECTIONS} 1 {strategy}")))
     };
     for strategy in ["", "reactive", "leader-followers"] {
-        let [sends, batches, receives, waits] =
-            [SENDS, "io_uring_enter", RECEIVES, "epoll_wait,epoll_pwait,epoll_ctl,poll,ppoll"]
+        let [sends, receives, waits] =
+            [&format!("{SENDS},io_uring_enter"), RECEIVES, "epoll_wait,epoll_pwait,epoll_ctl,poll,ppoll"]
                 .map(|names| count(names, strategy));
-        println!("{strategy}: {sends} sends, {batches} batches, {receives} receives, {waits} waits for {CALLS} calls");
-        // Without an io_uring each reply is sent by itself.
-        let most_sends = if batches == 0 { CALLS + others } else { CALLS / 4 * 3 };
-        assert!(sends + batches < most_sends, "{strategy}: {sends} sends and {batches} batches for {CALLS} calls");
+        println!("{strategy}: {sends} sends, {receives} receives, {waits} waits for {CALLS} calls");
+        // Replies share sends while upcalls are known to be quick, which depends on time.
+        assert!(sends < CALLS + others, "{strategy}: {sends} sends for {CALLS} calls");
         assert!((CALLS..CALLS + others).contains(&receives), "{strategy}: {receives} receives for {CALLS} calls");
         assert!(waits < CALLS + others, "{strategy}: {waits} waits for {CALLS} calls");
     }
