@@ -210,14 +210,17 @@ pub(crate) fn is_innermost(adapter: &Arc<Adapter>, id: &[u8], servant: &Weak<dyn
     })
 }
 
-/// Calls `show` for the innermost upcall of this thread. `None` outside upcalls.
-pub(crate) fn innermost<T>(show: impl FnOnce(&Arc<Adapter>, &[u8], &Arc<dyn Servant>) -> T) -> Option<T> {
-    // The frame is taken out of the stack, so that `show` may enter others.
-    let frame = FRAMES.with(|stack| {
+/// The frame of the innermost upcall of this thread. It is taken out of the stack, so that others may be entered.
+pub(crate) fn innermost_frame() -> Option<Rc<Frame>> {
+    FRAMES.with(|stack| {
         let top = stack.depth.get().checked_sub(1)?;
         Some(Rc::clone(&stack.frames.borrow()[top]))
-    });
-    let frame = frame?;
+    })
+}
+
+/// Calls `show` for the innermost upcall of this thread. `None` outside upcalls.
+pub(crate) fn innermost<T>(show: impl FnOnce(&Arc<Adapter>, &[u8], &Arc<dyn Servant>) -> T) -> Option<T> {
+    let frame = innermost_frame()?;
     let state = frame.state();
     let polled;
     let servant = match state.in_use.as_ref()? {

@@ -13,7 +13,7 @@ use spandrel_sync::{Arc, Mutex, Weak, thread};
 use crate::{
     ObjectId, Poa, ThreadPolicy,
     adapter::{Adapter, servants::drop_logged},
-    frames::{Frame, FrameState, PolledFrame, is_innermost},
+    frames::{Frame, FrameState, PolledFrame, innermost_frame, is_innermost},
     servant_in_use::{LocatedServant, ServantInUse, UseEnd},
 };
 
@@ -185,6 +185,10 @@ impl Target for FrameState {
             servant: in_use.as_ref().and_then(ServantInUse::servant).map(Arc::downgrade),
             in_use: Mutex::new(in_use),
         })
+    }
+
+    fn keep_later(&self) -> Option<fn() -> Arc<dyn KeptUse>> {
+        Some(|| innermost_frame().expect("an upcall defers its request").state().keep_in_use())
     }
 }
 

@@ -343,7 +343,7 @@ impl Spawn for Workers<'_> {
         match self.queue {
             // The replies of workers share writes only if these poll the futures as jobs.
             Some(_) => self.spawn(task),
-            None => task::begin_here(Arc::clone(self.reactor), task),
+            None => task::begin_here(|| Arc::clone(self.reactor), task),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 use spandrel_connection::HandOverTimes;
 use spandrel_orb::{Spawn, internal::ServerSettings};
 use spandrel_reactor::LogLimit;
-use spandrel_sync::Arc;
+use spandrel_sync::{Arc, atomic::AtomicBool};
 use spandrel_transport::MemoryBudget;
 
 use crate::{
@@ -52,6 +52,8 @@ pub(crate) struct ServerResources {
     for_main_thread: Arc<UnbegunRequests>,
     /// The requests that wait for an executor of the application.
     for_spawner: Arc<UnbegunRequests>,
+    /// Whether the executor has polled the last future of a request first in its upcall.
+    polls_in_upcalls: AtomicBool,
 }
 
 impl ServerResources {
@@ -75,6 +77,7 @@ impl ServerResources {
             budget: Arc::new(MemoryBudget::new(settings.max_server_memory)),
             announced: AnnouncedAddresses::default(),
             running_calls: RunningCalls::default(),
+            polls_in_upcalls: AtomicBool::new(false),
             for_main_thread: UnbegunRequests::new(Executor::MainThread, settings.long_wait_warning),
             for_spawner: UnbegunRequests::new(Executor::Spawner(settings.spawner.clone()), settings.long_wait_warning),
             settings: Arc::new(settings),
@@ -102,6 +105,10 @@ impl UpcallServices for ServerResources {
 
     fn for_spawner(&self) -> Option<&Arc<UnbegunRequests>> {
         self.settings.spawner.as_ref().map(|_| &self.for_spawner)
+    }
+
+    fn polls_in_upcalls(&self) -> &AtomicBool {
+        &self.polls_in_upcalls
     }
 
     fn with_spawner(&self, then: &mut dyn FnMut(&dyn Spawn)) -> io::Result<()> {

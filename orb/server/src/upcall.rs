@@ -12,6 +12,7 @@ pub(crate) mod adapter;
 pub(crate) mod call;
 pub(crate) mod deferred;
 pub(crate) mod deferred_reply;
+pub(crate) mod deferred_slot;
 pub(crate) mod dispatch;
 pub(crate) mod executor;
 pub(crate) mod interception;

@@ -125,6 +125,24 @@ impl ReceiveBudget {
         })
     }
 
+    /// Checks whether `octets` can be charged at present.
+    ///
+    /// # Errors
+    /// If a limit would be exceeded.
+    #[inline]
+    pub fn check(&self, octets: usize) -> Result<(), MemoryLimitExceeded> {
+        let fits = |used: &AtomicUsize, limit| used.load(Ordering::Relaxed).saturating_add(octets) <= limit;
+        if fits(&self.used, self.limit) && fits(&self.all.used, self.all.limit) {
+            return Ok(());
+        }
+        Err(self.exceeded_by(octets))
+    }
+
+    /// Counts `octets` that were [checked](Self::check), also beyond the limits if others were charged meanwhile.
+    pub fn charge_admitted(&self, octets: usize) {
+        MemoryAccount::charge(self, octets);
+    }
+
     /// The right to exceed the limit of all connections, which one request has at a time, so that those that together
     /// fill it do not all fail. The limit of the connection holds for it, too.
     pub(crate) fn try_exception(&self) -> Option<LimitException> {

@@ -4,6 +4,7 @@
 //! (`upcall::deferred`).
 
 use std::{
+    cell::Cell,
     fmt,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,7 +12,7 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use spandrel_sync::{Arc, Mutex, held};
+use spandrel_sync::{Arc, Mutex, held, thread_local};
 
 /// A future that runs to its end without a waiting thread.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
@@ -105,8 +106,59 @@ pub fn run_in(threads: impl Executor, task: Task) {
 }
 
 /// Polls a future in this thread, and after that in these threads.
-pub fn begin_here(threads: impl Executor, task: Task) {
-    PolledTask::new(threads, None, Stage::Polling).poll_taken(task);
+pub fn begin_here<E: Executor>(threads: impl FnOnce() -> E, mut task: Task) {
+    let (first, waker) = FIRST_WAKER.with(Cell::take).unwrap_or_else(FirstWaker::new);
+    if poll_caught(&mut task, &mut Context::from_waker(&waker)).is_ready() {
+        // The references are these two, unless the future has left a clone somewhere.
+        if Arc::strong_count(&first) == 2 {
+            FIRST_WAKER.with(|of_thread| of_thread.set(Some((first, waker))));
+        }
+        return;
+    }
+    first.pass_on(Waker::from(PolledTask::new(threads(), Some(task), Stage::Waiting)));
+}
+
+thread_local! {
+    /// The waker of the first polls in this thread, while no future that waits has it.
+    static FIRST_WAKER: Cell<Option<(Arc<FirstWaker>, Waker)>> = const { Cell::new(None) };
+}
+
+/// The waker of a future's first poll. Futures that need not wait share it.
+struct FirstWaker(Mutex<FirstWake>);
+
+enum FirstWake {
+    None,
+    Woken,
+    /// The future waits, and is polled by this waker.
+    PassedOn(Waker),
+}
+
+impl FirstWaker {
+    fn new() -> (Arc<Self>, Waker) {
+        let first = Arc::new(Self(Mutex::new(FirstWake::None)));
+        (Arc::clone(&first), Waker::from(first))
+    }
+
+    /// Passes the wake-ups on from now on, and one that has come before.
+    fn pass_on(&self, waker: Waker) {
+        let before = std::mem::replace(&mut *self.0.lock(), FirstWake::PassedOn(waker.clone()));
+        if matches!(before, FirstWake::Woken) {
+            waker.wake();
+        }
+    }
+}
+
+impl Wake for FirstWaker {
+    fn wake(self: Arc<Self>) {
+        let mut state = self.0.lock();
+        if let FirstWake::PassedOn(waker) = &*state {
+            let waker = waker.clone();
+            drop(state);
+            waker.wake();
+        } else {
+            *state = FirstWake::Woken;
+        }
+    }
 }
 
 /// A future that is polled as a job.

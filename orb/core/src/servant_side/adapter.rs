@@ -30,6 +30,12 @@ pub trait Target: Sync {
 
     /// Keeps the object in use for a request that is answered after the upcall.
     fn keep_in_use(&self) -> Arc<dyn KeptUse>;
+
+    /// A function that does the same for the object of the calling thread's innermost upcall, once it is needed. `None` if
+    /// the adapter has none.
+    fn keep_later(&self) -> Option<fn() -> Arc<dyn KeptUse>> {
+        None
+    }
 }
 
 /// The use of a servant by a request that is answered after its upcall. The drop of the last reference ends it, too.

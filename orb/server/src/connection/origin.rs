@@ -93,6 +93,22 @@ impl RequestOrigin for ServerConnection {
         Ok((key, cancellation))
     }
 
+    fn admits_late_entry(&self, octets: usize) -> Result<bool, SystemException> {
+        self.pending.check_deferred(octets, self.orb.statistics()).map(|()| true)
+    }
+
+    fn enter_admitted(
+        &self,
+        request_key: RequestKey,
+        octets: usize,
+        unused: UnusedSource,
+    ) -> (u64, Arc<CancellationSource>) {
+        let (key, cancellation) =
+            self.pending.enter_admitted(request_key, octets, || self.new_cancellation_source(unused));
+        self.after_registration(request_key, &cancellation);
+        (key, cancellation)
+    }
+
     fn uncharge_deferred(&self, key: u64) -> bool {
         self.pending.uncharge_deferred(key)
     }

@@ -8,8 +8,8 @@ use spandrel_connection::{CancelledRequests, ReaderWord, RequestKey, ServerHalf,
 use spandrel_giop::{CompletionStatus, SystemException, minor};
 use spandrel_orb::{CancelReason, internal::cancellation::CancellationSource, statistics::Statistics};
 use spandrel_sync::{
-    Arc, Mutex,
-    atomic::{AtomicU32, Ordering},
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicU32, AtomicUsize, Ordering},
 };
 use spandrel_transport::{MemoryLimitExceeded, ReceiveBudget};
 
@@ -19,6 +19,8 @@ use spandrel_transport::{MemoryLimitExceeded, ReceiveBudget};
 pub(super) struct PendingRequests {
     /// The number of running upcalls whose servants have taken a cancellation token. Each request reads it.
     awaited_cancellations: AtomicU32,
+    /// The number of deferred requests, for looks without the lock.
+    deferred: AtomicUsize,
     requests: Mutex<ServerHalf<Arc<CancellationSource>>>,
     /// The memory limit of the deferred requests.
     intake: Arc<ReceiveBudget>,
@@ -28,7 +30,13 @@ pub(super) struct PendingRequests {
 
 impl PendingRequests {
     pub(super) fn new(intake: Arc<ReceiveBudget>, max_deferred: usize) -> Self {
-        Self { requests: Mutex::default(), awaited_cancellations: AtomicU32::new(0), intake, max_deferred }
+        Self {
+            requests: Mutex::default(),
+            awaited_cancellations: AtomicU32::new(0),
+            deferred: AtomicUsize::new(0),
+            intake,
+            max_deferred,
+        }
     }
 
     /// The number of deferred requests.
@@ -123,7 +131,7 @@ impl PendingRequests {
         create: impl FnOnce() -> Arc<CancellationSource>,
         statistics: &Statistics,
     ) -> Result<(u64, Arc<CancellationSource>), SystemException> {
-        let mut requests = self.requests.lock();
+        let requests = self.requests.lock();
         let limit = self.max_deferred;
         if requests.deferred() >= limit {
             drop(requests);
@@ -135,6 +143,44 @@ impl PendingRequests {
             statistics.refused_memory();
             return Err(no_memory(&no_room));
         }
+        Ok(self.defer(requests, request_key, octets, create))
+    }
+
+    /// Checks whether a request may be deferred that would be charged for `octets`.
+    ///
+    /// # Errors
+    /// As [`enter_deferred`](Self::enter_deferred).
+    pub(super) fn check_deferred(&self, octets: usize, statistics: &Statistics) -> Result<(), SystemException> {
+        // Relaxed: the requests of other threads may be counted later.
+        if self.deferred.load(Ordering::Relaxed) >= self.max_deferred {
+            statistics.refused_deferred();
+            return Err(too_many_deferred(self.max_deferred));
+        }
+        self.intake.check(octets).map_err(|no_room| {
+            statistics.refused_memory();
+            no_memory(&no_room)
+        })
+    }
+
+    /// As [`enter_deferred`](Self::enter_deferred), after [`check_deferred`](Self::check_deferred): beyond the limits if
+    /// other requests were entered meanwhile.
+    pub(super) fn enter_admitted(
+        &self,
+        request_key: RequestKey,
+        octets: usize,
+        create: impl FnOnce() -> Arc<CancellationSource>,
+    ) -> (u64, Arc<CancellationSource>) {
+        self.intake.charge_admitted(octets);
+        self.defer(self.requests.lock(), request_key, octets, create)
+    }
+
+    fn defer(
+        &self,
+        mut requests: MutexGuard<'_, ServerHalf<Arc<CancellationSource>>>,
+        request_key: RequestKey,
+        octets: usize,
+        create: impl FnOnce() -> Arc<CancellationSource>,
+    ) -> (u64, Arc<CancellationSource>) {
         let registered = requests.cancellable(request_key.upcall).map(Arc::clone);
         let cancellation = registered.unwrap_or_else(create);
         let is_cancelled = requests.was_cancelled(request_key);
@@ -143,11 +189,12 @@ impl PendingRequests {
         if was_watched {
             self.awaited_cancellations.fetch_sub(1, Ordering::SeqCst);
         }
+        self.deferred.store(requests.deferred(), Ordering::Relaxed);
         drop(requests);
         if is_cancelled {
             cancellation.cancel(CancelReason::ClientCancelled);
         }
-        Ok((key, cancellation))
+        (key, cancellation)
     }
 
     /// Releases the memory of a deferred request that is being answered. Returns whether others are not answered yet.
@@ -161,7 +208,10 @@ impl PendingRequests {
 
     /// Removes a deferred request that has ended.
     pub(super) fn leave_deferred(&self, key: u64) {
-        let left = self.requests.lock().end_deferred(key);
+        let mut requests = self.requests.lock();
+        let left = requests.end_deferred(key);
+        self.deferred.store(requests.deferred(), Ordering::Relaxed);
+        drop(requests);
         // An answered one has none.
         if let Some((octets @ 1.., _)) = &left {
             self.intake.release(*octets);

@@ -13,9 +13,10 @@ use spandrel_orb::{CancellationToken, ObjectRef, Target, UserException, UserExce
 use spandrel_sync::Arc;
 
 use super::{
+    deferred_slot::DeferredSlot,
     interception::PointDecision,
     origin::RequestOrigin,
-    received_request::{DeferredSlot, ReceivedRequest, RequestFlow, RequestState},
+    received_request::{ReceivedRequest, RequestFlow, RequestState},
     reply::answer,
 };
 

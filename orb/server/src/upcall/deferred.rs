@@ -38,10 +38,11 @@ use spandrel_sync::{
 
 use super::{
     call::{Replied, ServerCall},
+    deferred_slot::{DeferredSlot, Entered, KeepInUse, SlotAddress, SpawnScope, UnusedMemory, begins_in_upcall},
     interception,
     marshaled_reply::ReplySlot,
-    origin::RequestOrigin,
-    received_request::{DeferredSlot, ReceivedRequest, RequestContext, RequestFlow, RequestState, UnusedMemory},
+    origin::{RequestOrigin, UpcallNumber},
+    received_request::{ReceivedRequest, RequestContext, RequestFlow, RequestState},
     reply::{answer_exception, answer_marshaled, panicked},
     request_memory,
 };
@@ -117,10 +118,19 @@ impl ServerCall<'_> {
     /// As [`defer`](Self::defer), in the memory of a request that has ended.
     pub(crate) fn defer_in(self, unused: &mut UnusedMemory) -> Result<(DeferredCall, Replied), SystemException> {
         let deferred_slot = self.enter_deferred(unused)?;
-        self.record_deferred();
         let kept_use = self.target().map(Target::keep_in_use);
-        let (is_begun, ends_before_reply) =
-            (kept_use.is_some(), kept_use.as_ref().is_some_and(|kept_use| kept_use.ends_before_reply()));
+        Ok(self.into_deferred(deferred_slot, kept_use, unused))
+    }
+
+    fn into_deferred(
+        self,
+        deferred_slot: Arc<DeferredSlot>,
+        kept_use: Option<Arc<dyn KeptUse>>,
+        unused: &mut UnusedMemory,
+    ) -> (DeferredCall, Replied) {
+        self.record_deferred();
+        let is_begun = self.target().is_some();
+        let ends_before_reply = kept_use.as_ref().is_some_and(|kept_use| kept_use.ends_before_reply());
         let header = HeaderPositions::of(self.header(), self.message().octets());
         let message = self.message().kept_in(unused.octets.take());
         let (response, passes_on) = (self.response(), self.passes_on);
@@ -143,7 +153,22 @@ impl ServerCall<'_> {
             ends_before_reply,
             passes_on,
         };
-        Ok((call, Replied(())))
+        (call, Replied(()))
+    }
+
+    /// The way in which the servant stays in use, if the request may be [entered late](super::deferred_slot).
+    ///
+    /// # Errors
+    /// Those of [`defer`](Self::defer).
+    fn late_entry(&self) -> Result<Option<KeepInUse>, SystemException> {
+        // The reply of a servant locator, or one with interceptors, follows the end of the use.
+        let is_plain = self.deferred_slot().is_none() && self.flow().is_none() && self.state.reply_slot.is_none();
+        // Relaxed: after another answer the executor is found out again.
+        if !is_plain || !self.origin().services().polls_in_upcalls().load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let Some(keep_in_use) = self.target().and_then(Target::keep_later) else { return Ok(None) };
+        Ok(self.origin().admits_late_entry(self.message().uncharged_len())?.then_some(keep_in_use))
     }
 
     /// Returns the entry that the request already has, or a new one.
@@ -151,8 +176,7 @@ impl ServerCall<'_> {
         let is_one_way = !self.is_response_expected();
         // A one-way that was answered meanwhile gets a new entry, so that the end of the client does not
         // cancel it.
-        if let Some(deferred_slot) = self.deferred_slot().filter(|deferred_slot| deferred_slot.is_one_way == is_one_way)
-        {
+        if let Some(deferred_slot) = self.deferred_slot().filter(|slot| slot.request_key.is_one_way == is_one_way) {
             return Ok(Arc::clone(deferred_slot));
         }
         self.request().enter_deferred(is_one_way, unused)
@@ -191,26 +215,58 @@ impl ServerCall<'_> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (call, replied) = self.defer()?;
-        let (cancellation, deadline) =
-            (Arc::clone(&call.slot().cancellation), call.slot().deadline.and_then(|deadline| deadline.answer));
+        let polls_in_upcalls = self.origin().services().polls_in_upcalls();
+        let keep_in_use = self.late_entry()?;
+        let (call, replied) = match keep_in_use {
+            Some(keep_in_use) => {
+                let mut unused = request_memory::take_of_thread();
+                let deferred_slot = self.request().enter_late(keep_in_use, &mut unused);
+                self.into_deferred(deferred_slot, None, &mut unused)
+            }
+            None => self.defer()?,
+        };
+        let deferred_slot = &call.request.deferred_slot;
+        let (scope, slot) = (SpawnScope::enter(Arc::clone(deferred_slot)), SlotAddress::of(deferred_slot));
+        let entry = match deferred_slot.entered() {
+            Some(entered) => ServiceEntry::Entered {
+                cancellation: Arc::clone(&entered.cancellation),
+                kept_use: call.kept_use.0.clone(),
+            },
+            None => ServiceEntry::Unentered(Arc::clone(deferred_slot)),
+        };
+        let deadline = deferred_slot.deadline.and_then(|deadline| deadline.answer);
         let observed = call.request.observed.clone();
-        let kept_use = call.kept_use.0.clone();
         let executor = call.origin().services().for_spawner().cloned();
         let unbegun = executor.as_ref().map(|requests| requests.give(orb));
         held::assert_none("a spawner");
         let (orb, task) = (orb.instance(), serve(call));
         spawner.spawn_servant(Box::pin(DeferredService {
             orb,
-            cancellation,
+            slot,
+            entry,
             deadline,
             observed,
-            kept_use,
             executor,
             unbegun,
             task,
         }));
+        let was_polled = scope.was_polled();
+        if polls_in_upcalls.load(Ordering::Relaxed) != was_polled {
+            polls_in_upcalls.store(was_polled, Ordering::Relaxed);
+        }
         Ok(replied)
+    }
+}
+
+/// The entry of a deferred request as its future has it.
+enum ServiceEntry {
+    Unentered(Arc<DeferredSlot>),
+    Entered { cancellation: Arc<CancellationSource>, kept_use: Option<Arc<dyn KeptUse>> },
+}
+
+impl ServiceEntry {
+    fn of(entered: &Entered) -> Self {
+        Self::Entered { cancellation: Arc::clone(&entered.cancellation), kept_use: entered.kept_use.clone() }
     }
 }
 
@@ -219,11 +275,11 @@ pin_project_lite::pin_project! {
     struct DeferredService<F> {
         // The instance of the ORB (`Orb::instance`).
         orb: usize,
-        cancellation: Arc<CancellationSource>,
+        slot: SlotAddress,
+        entry: ServiceEntry,
         // The time from which the reply is not needed.
         deadline: Option<Instant>,
         observed: Option<Arc<ObservedRequest>>,
-        kept_use: Option<Arc<dyn KeptUse>>,
         // The executor of the application, if it polls the future.
         executor: Option<Arc<UnbegunRequests>>,
         // Until the first poll.
@@ -237,29 +293,54 @@ impl<F: Future<Output = ()>> Future for DeferredService<F> {
     type Output = ();
 
     /// The task is registered for the cancellation when it waits: those that need not wait register nothing.
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut service = self.project();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut service = self.as_mut().project();
         *service.unbegun = None;
-        if service.cancellation.is_cancelled() {
+        let begins_in_upcall = begins_in_upcall(*service.slot);
+        if let ServiceEntry::Unentered(deferred_slot) = service.entry {
+            if begins_in_upcall {
+                // The scopes of the upcall are those of the future. Calls that block are reported to an executor.
+                let executor = service.executor.clone();
+                let scope = executor.map(|executor| PollScope::enter(*service.orb, Some(executor as _)));
+                let polled = service.task.as_mut().poll(cx);
+                drop(scope);
+                if polled.is_ready() {
+                    return polled;
+                }
+                *service.entry = ServiceEntry::of(deferred_slot.enter());
+                return self.poll_cancellation(cx);
+            }
+            match deferred_slot.poll_entered(cx.waker()).map(ServiceEntry::of) {
+                Some(entered) => *service.entry = entered,
+                None => return Poll::Pending,
+            }
+        }
+        let ServiceEntry::Entered { cancellation, kept_use } = service.entry else { return Poll::Pending };
+        if cancellation.is_cancelled() {
             return Poll::Ready(());
         }
         let scope = PollScope::enter(*service.orb, service.executor.clone().map(|executor| executor as _));
-        let served = ServedScope::enter(service.cancellation);
+        let served = ServedScope::enter(cancellation);
         let deadline = service.deadline.map(InheritedDeadline::enter);
         let mut poll = || match service.observed {
             Some(observed) => observed.in_scope(|| service.task.as_mut().poll(cx)),
             None => untraced(|| service.task.as_mut().poll(cx)),
         };
         let mut polled = Poll::Pending;
-        match service.kept_use {
+        match kept_use {
             Some(kept_use) => kept_use.poll_inside(&mut || polled = poll()),
             None => polled = poll(),
         }
         drop((deadline, served, scope));
-        if polled.is_pending() && service.cancellation.poll(SERVING, cx.waker()).is_some() {
-            return Poll::Ready(());
-        }
-        polled
+        if polled.is_pending() { self.poll_cancellation(cx) } else { polled }
+    }
+}
+
+impl<F> DeferredService<F> {
+    /// Registers the task for the cancellation. Ready if the request is cancelled.
+    fn poll_cancellation(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let ServiceEntry::Entered { cancellation, .. } = self.project().entry else { return Poll::Pending };
+        cancellation.poll(SERVING, cx.waker()).map_or(Poll::Pending, |_| Poll::Ready(()))
     }
 }
 
@@ -327,13 +408,13 @@ impl DeferredCall {
     /// Whether the reply is no longer needed. [`CancelReason`] has the reasons.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.slot().cancellation.is_cancelled()
+        self.slot().cancellation().is_cancelled()
     }
 
     /// The token that shows whether the reply is still needed, and if not, for what reason.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
-        CancellationToken::new(Arc::clone(&self.slot().cancellation))
+        CancellationToken::new(self.slot().cancellation())
     }
 
     /// Calls `how` to reply. If the call was answered or cancelled before, `how` is not called.
@@ -359,11 +440,15 @@ impl DeferredCall {
         let request_context = RequestContext::of(deferred_slot.deadline);
         let is_marshaled = self.is_begun && (flow.is_some() || self.ends_before_reply);
         let reply_slot = is_marshaled.then(ReplySlot::default);
+        // The reply ends the cancellation of the upcall, if the request has none of its own.
+        let upcall =
+            if deferred_slot.entered().is_none() { deferred_slot.request_key.upcall } else { UpcallNumber::NONE };
         let request = ReceivedRequest::new(origin, message, &header)
+            .with_upcall_number(upcall)
             .with_deferred_slot(deferred_slot)
             .with_context(request_context.as_ref());
         let state = RequestState { reply_slot: reply_slot.as_ref(), ..self.request.state(&request) };
-        if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
+        if self.slot().is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return Ok(Replied(()));
         }
         if let (false, Some(deadline)) = (self.is_begun, &deferred_slot.deadline)
@@ -376,7 +461,7 @@ impl DeferredCall {
         }
         let mut slots = interception::lend_slots(flow.as_ref());
         let _urgency = ReplyUrgencyScope::enter(self.request.urgency);
-        let _served = ServedScope::enter(&deferred_slot.cancellation);
+        let _served = deferred_slot.entered().map(|entered| ServedScope::enter(&entered.cancellation));
         let _deadline = deferred_slot.deadline.and_then(|deadline| deadline.answer).map(InheritedDeadline::enter);
         let attempt = ReplyAttempt { is_over: &self.is_over, request: &request };
         let replied = match state.observed {
@@ -441,7 +526,7 @@ impl DeferredCall {
         let Ok((header, _)) = self.request.parts(origin) else { return false };
         if origin.orb().is_copied()
             || self.is_cancelled()
-            || !deferred_slot.cancellation.try_cancel(CancelReason::TimeExceeded)
+            || !deferred_slot.cancellation().try_cancel(CancelReason::TimeExceeded)
         {
             return false;
         }
@@ -454,7 +539,7 @@ impl DeferredCall {
 
     /// Begins a held request at its start time: `run` runs it anew.
     pub(crate) fn begin(self, run: impl FnOnce(&RequestState<'_>, &mut Decoder<'_>)) {
-        if self.is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
+        if self.slot().is_cancelled() || self.is_over.swap(true, Ordering::SeqCst) {
             return;
         }
         let OwnedRequest { message, deferred_slot, .. } = &self.request;
@@ -526,13 +611,16 @@ impl Drop for DeferredCall {
             // The original process answers the call.
             return;
         }
-        let is_over = self.is_over.load(Ordering::SeqCst);
-        if !is_over && self.slot().cancellation.reason() == Some(CancelReason::DeadlineElapsed) {
+        if self.is_over.load(Ordering::SeqCst) {
+            return;
+        }
+        let reason = self.slot().cancellation().reason();
+        if reason == Some(CancelReason::DeadlineElapsed) {
             self.fail(self.too_late());
-        } else if !is_over && self.is_cancelled() && self.request.flow.is_some() {
+        } else if reason.is_some() && self.request.flow.is_some() {
             let cancelled = SystemException::transient(minor::REQUEST_CANCELLED, CompletionStatus::Maybe);
             self.conclude(move |state, _| interception::give_up(state, &cancelled));
-        } else if !is_over && !self.is_cancelled() {
+        } else if reason.is_none() {
             let exception = if std::thread::panicking() {
                 panicked(&self.operation(), &"a task of it")
             } else {
@@ -545,7 +633,7 @@ impl Drop for DeferredCall {
 
 impl fmt::Debug for DeferredCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeferredCall").field("key", &self.slot().key).finish_non_exhaustive()
+        f.debug_struct("DeferredCall").field("request_key", &self.slot().request_key).finish_non_exhaustive()
     }
 }
 

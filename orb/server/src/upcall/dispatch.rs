@@ -39,12 +39,13 @@ use spandrel_sync::{Arc, Mutex};
 use super::{
     call::{ServerCall, apply_decision},
     deferred::DeferredCall,
+    deferred_slot::UnusedMemory,
     executor::{HandedOverRequest, HandedOverWork, Placed, Placement, RequestExecutor, RequestToPlace, RunningRequest},
     interception,
     interface_definition::interface_definition,
     marshaled_reply::ReplySlot,
     origin::NotifyingOrigin,
-    received_request::{RequestState, UnusedMemory},
+    received_request::RequestState,
     reply::{answer, answer_marshaled, panicked},
     request_memory::RequestMemory,
 };

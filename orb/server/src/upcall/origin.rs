@@ -11,7 +11,7 @@ use spandrel_orb::{
     internal::{ConnectionMetrics, ServerSettings, cancellation::CancellationSource},
 };
 use spandrel_reactor::LogLimit;
-use spandrel_sync::{Arc, time::Instant};
+use spandrel_sync::{Arc, atomic::AtomicBool, time::Instant};
 use spandrel_transport::{Address, ReactorTransport, ReceiveBudget};
 
 use super::prediction::Prediction;
@@ -41,6 +41,9 @@ pub(crate) trait UpcallServices: Send + Sync + fmt::Debug {
 
     /// The requests that wait for the executor of the application, if there is one.
     fn for_spawner(&self) -> Option<&Arc<UnbegunRequests>>;
+
+    /// Whether the executor has polled the last future of a request first in its upcall.
+    fn polls_in_upcalls(&self) -> &AtomicBool;
 
     /// Calls `then` with the executor of the futures that answer requests.
     ///
@@ -117,6 +120,27 @@ pub(crate) trait RequestOrigin: Send + Sync + fmt::Debug {
         octets: usize,
         unused: UnusedSource,
     ) -> Result<(u64, Arc<CancellationSource>), SystemException>;
+
+    /// Whether a request of that many octets may be deferred, and entered later in its upcall. False if it is to be
+    /// [entered](Self::enter_deferred) at once.
+    ///
+    /// # Errors
+    /// Those of [`enter_deferred`](Self::enter_deferred).
+    fn admits_late_entry(&self, _octets: usize) -> Result<bool, SystemException> {
+        Ok(false)
+    }
+
+    /// Adds a deferred request that was [admitted](Self::admits_late_entry). Requests that were admitted at the same time
+    /// may exceed the limits.
+    fn enter_admitted(
+        &self,
+        request_key: RequestKey,
+        octets: usize,
+        unused: UnusedSource,
+    ) -> (u64, Arc<CancellationSource>) {
+        _ = (request_key, octets, unused);
+        unreachable!("the origin admits no late entries")
+    }
 
     /// Ends the charge for a deferred request that is being answered: from now on its answer is charged. Returns whether
     /// the answer may wait for those of others.

@@ -2,7 +2,7 @@
 //!
 //! The steps of an upcall pass it on, and send the reply through it. Nothing is run here.
 
-use std::{any::Any, fmt, ops::Deref};
+use std::fmt;
 
 use spandrel_cdr::{CdrError, Encoder, GiopVersion};
 use spandrel_giop::{
@@ -22,12 +22,12 @@ use spandrel_orb::{
 use spandrel_sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
+    time::Instant,
 };
-
-use spandrel_message::MessageBlock;
-use spandrel_transport::{DecodedMemory, ReceiveBudget};
+use spandrel_transport::DecodedMemory;
 
 use super::{
+    deferred_slot::{DeferredEntry, DeferredSlot, Entered, KeepInUse, UnusedMemory},
     marshaled_reply::{MarshaledReply, ReplySlot},
     origin::{AnswerKind, RequestKey, RequestOrigin, UnusedSource, UpcallNumber},
 };
@@ -139,13 +139,13 @@ impl<'m> ReceivedRequest<'m> {
         // A one-way WITH_SERVER is answered before it runs.
         let is_awaited = self.header.response == ResponseFlags::TWO_WAY;
         let mut may_wait = false;
-        match self.deferred_slot {
-            Some(deferred_slot) => {
-                if is_awaited && !deferred_slot.cancellation.mark_replying() && !self.ends_early {
+        match self.deferred_slot.and_then(|deferred_slot| deferred_slot.entered()) {
+            Some(entered) => {
+                if is_awaited && !entered.cancellation.mark_replying() && !self.ends_early {
                     return;
                 }
                 // An urgent reply leaves at once: a thread of lower urgency might have to write the held ones.
-                may_wait = self.origin.uncharge_deferred(deferred_slot.key) && reply_urgency::current() == 0;
+                may_wait = self.origin.uncharge_deferred(entered.key) && reply_urgency::current() == 0;
                 reply_urgency::prepare_packets(self.origin.transport());
             }
             None if is_awaited => self.origin.mark_replying(self.upcall),
@@ -191,27 +191,39 @@ impl<'m> ReceivedRequest<'m> {
         is_one_way: bool,
         unused: &mut UnusedMemory,
     ) -> Result<Arc<DeferredSlot>, SystemException> {
-        let (origin, deadline) = (self.origin.shared(), self.deadline());
-        let answer = deadline.and_then(|deadline| deadline.answer);
-        let unused_source = UnusedSource { deadline: answer, memory: unused.cancellation.take() };
-        let (key, cancellation) =
-            origin.enter_deferred(self.request_key(is_one_way), self.message.uncharged_len(), unused_source)?;
+        let unused_source = UnusedSource { deadline: self.answer_deadline(), memory: unused.cancellation.take() };
+        let entry = self.unentered(is_one_way, None);
+        let (key, cancellation) = entry.origin.enter_deferred(entry.request_key, entry.octets, unused_source)?;
+        entry.set_entered(Entered { key, cancellation, kept_use: None });
+        Ok(renew(unused.slot.take(), DeferredSlot::new(entry)))
+    }
+
+    /// A slot of the running request, which is entered when its future has to wait. `keep_in_use`: keeps its servant in use
+    /// then.
+    pub(crate) fn enter_late(&self, keep_in_use: KeepInUse, unused: &mut UnusedMemory) -> Arc<DeferredSlot> {
+        let is_one_way = self.header.response != ResponseFlags::TWO_WAY;
+        renew(unused.slot.take(), DeferredSlot::new(self.unentered(is_one_way, Some(keep_in_use))))
+    }
+
+    fn unentered(&self, is_one_way: bool, keep_in_use: Option<KeepInUse>) -> DeferredEntry {
+        let origin = self.origin.shared();
         let limit = origin.wire(self.version()).limits.decoded_memory(self.message.octets().len());
         let memory = origin.account().map(|account| DecodedMemory::new(Arc::clone(account), limit));
-        let entry = DeferredEntry { origin, key, is_one_way, cancellation, deadline, memory };
-        Ok(renew(unused.slot.take(), DeferredSlot(Some(entry))))
+        let (key, octets) = (self.request_key(is_one_way), self.message.uncharged_len());
+        DeferredEntry::new(origin, key, octets, self.deadline(), memory, keep_in_use)
+    }
+
+    fn answer_deadline(&self) -> Option<Instant> {
+        self.deadline().and_then(|deadline| deadline.answer)
     }
 
     /// The state by which the request can be cancelled.
     pub(crate) fn cancellation_source(&self) -> Arc<CancellationSource> {
         match self.deferred_slot {
-            Some(deferred_slot) => Arc::clone(&deferred_slot.cancellation),
+            Some(deferred_slot) => deferred_slot.cancellation(),
             None => {
                 let is_one_way = self.header.response != ResponseFlags::TWO_WAY;
-                self.origin.cancellation_source(
-                    self.request_key(is_one_way),
-                    self.deadline().and_then(|deadline| deadline.answer),
-                )
+                self.origin.cancellation_source(self.request_key(is_one_way), self.answer_deadline())
             }
         }
     }
@@ -261,68 +273,5 @@ impl fmt::Debug for ReceivedRequest<'_> {
             .field("header", self.header)
             .field("version", &self.version())
             .finish_non_exhaustive()
-    }
-}
-
-/// A request's entry among the deferred ones of its origin. It is removed when it is dropped.
-///
-/// A request that is deferred again while it is answered keeps its entry, so that it counts once against the
-/// limit.
-#[derive(Debug, Default)]
-pub(crate) struct DeferredSlot(Option<DeferredEntry>);
-
-/// The memory of a deferred request that has ended, for another one.
-#[derive(Default)]
-pub(crate) struct UnusedMemory {
-    /// The copy of its message.
-    pub(crate) octets: Option<MessageBlock>,
-    pub(crate) cancellation: Option<Arc<CancellationSource>>,
-    /// Its entry among the deferred requests, without content.
-    pub(crate) slot: Option<Arc<DeferredSlot>>,
-    /// The request as its executor had it, without content.
-    pub(crate) work: Option<Arc<dyn Any + Send + Sync>>,
-}
-
-impl UnusedMemory {
-    pub(crate) const NONE: Self = Self { octets: None, cancellation: None, slot: None, work: None };
-}
-
-/// A deferred request of an origin.
-#[derive(Debug)]
-pub(crate) struct DeferredEntry {
-    pub(crate) origin: Arc<dyn RequestOrigin>,
-    pub(crate) key: u64,
-    pub(crate) is_one_way: bool,
-    pub(crate) cancellation: Arc<CancellationSource>,
-    /// The deadline of the request, if it has one.
-    pub(crate) deadline: Option<RequestDeadline>,
-    /// The memory of the decoded arguments, if it is charged.
-    pub(crate) memory: Option<DecodedMemory<Arc<ReceiveBudget>>>,
-}
-
-impl DeferredSlot {
-    /// Removes the entry. Returns the state by which the request could be cancelled.
-    pub(crate) fn leave(&mut self) -> Option<Arc<CancellationSource>> {
-        let DeferredEntry { origin, key, cancellation, .. } = self.0.take()?;
-        // In a forked copy, the entry belongs to the original process.
-        if !origin.orb().is_copied() {
-            cancellation.mark_answered();
-            origin.leave_deferred(key);
-        }
-        Some(cancellation)
-    }
-}
-
-impl Deref for DeferredSlot {
-    type Target = DeferredEntry;
-
-    fn deref(&self) -> &DeferredEntry {
-        self.0.as_ref().expect("only the memory of a slot outlives its entry")
-    }
-}
-
-impl Drop for DeferredSlot {
-    fn drop(&mut self) {
-        self.leave();
     }
 }

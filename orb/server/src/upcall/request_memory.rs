@@ -10,7 +10,7 @@ use spandrel_message::MessageBlock;
 use spandrel_orb::internal::cancellation::CancellationSource;
 use spandrel_sync::{Arc, Guarded, PriorityInheritanceMutex, thread_local};
 
-use super::received_request::UnusedMemory;
+use super::deferred_slot::{DeferredSlot, UnusedMemory};
 
 thread_local! {
     static OF_THREAD: Cell<UnusedMemory> = const { Cell::new(UnusedMemory::NONE) };
@@ -26,6 +26,17 @@ pub(crate) fn give_to_thread(memory: UnusedMemory) {
     // The waker of a task that goes on, and the timer, end with their source.
     let cancellation = memory.cancellation.filter(|source| !source.has_waiters());
     let before = OF_THREAD.with(|of_thread| of_thread.replace(UnusedMemory { cancellation, ..memory }));
+    drop(before);
+}
+
+/// Gives the memory of a slot to this thread, in addition to that which it has.
+pub(super) fn give_slot_to_thread(slot: Arc<DeferredSlot>) {
+    let before = OF_THREAD.with(|of_thread| {
+        let mut memory = of_thread.take();
+        let before = memory.slot.replace(slot);
+        of_thread.set(memory);
+        before
+    });
     drop(before);
 }
 
