@@ -140,6 +140,11 @@ impl<'m> Decoder<'m> {
         u8::try_from(self.gap(8).wrapping_neg() & 7).expect("less than eight")
     }
 
+    /// The levels of nesting around the current position.
+    pub(crate) fn depth(&self) -> u16 {
+        self.depth
+    }
+
     /// The same decoder, whose first octet has this position modulo 8.
     pub(crate) fn offset_by(mut self, offset: u8) -> Self {
         self.base = usize::from(offset);

@@ -57,6 +57,61 @@ fn struct_with_indirection(target: usize) -> Vec<u8> {
     })
 }
 
+/// A thread knows the type codes that it decoded recently by their octets: no other octets may pass for them.
+#[test]
+fn a_type_code_that_was_decoded_before_is_validated_as_at_first() {
+    let of_string = written(|out| {
+        out.u32(SEQUENCE);
+        out.encapsulation(|out| {
+            out.u32(18);
+            out.u32(0);
+            out.u32(7);
+            Ok(())
+        })
+    });
+    let first = read(&of_string).unwrap();
+    assert_eq!(read(&of_string).unwrap(), first);
+    assert_eq!(first, TypeCode::sequence(&TypeCode::STRING, 7).unwrap());
+    for length in 0..of_string.len() {
+        assert!(read(&of_string[..length]).is_err(), "{length}");
+    }
+    // Another byte order has other numbers.
+    assert!(TypeCode::decode(&mut Decoder::new(&of_string, wire(ByteOrder::Little))).is_err());
+    // The bound of a string is no length of an encapsulation.
+    let string = written(|out| {
+        out.u32(18);
+        out.u32(5);
+        out.octets(b"12345");
+        Ok(())
+    });
+    for _ in 0..2 {
+        let mut input = Decoder::new(&string, wire(ByteOrder::Big));
+        assert_eq!(TypeCode::decode(&mut input).unwrap(), TypeCode::string(5));
+        assert_eq!(input.remaining(), 5);
+    }
+    // The same octets refer to another type each time.
+    for (kind, expected) in [(3, TypeCode::LONG), (5, TypeCode::ULONG), (3, TypeCode::LONG)] {
+        let octets = written(|out| {
+            out.u32(kind);
+            out.u32(SEQUENCE);
+            out.encapsulation(|out| {
+                indirection(out, 0);
+                out.u32(0);
+                Ok(())
+            })
+        });
+        let mut input = Decoder::new(&octets, wire(ByteOrder::Big));
+        TypeCode::decode(&mut input).unwrap();
+        assert_eq!(TypeCode::decode(&mut input).unwrap(), TypeCode::sequence(&expected, 0).unwrap());
+    }
+    // What is within the limit of nesting at one depth is beyond it at a greater one.
+    let limits = Limits { nesting: 3, ..Limits::default() };
+    let mut input = Decoder::new(&of_string, Wire { limits, ..wire(ByteOrder::Big) });
+    assert_eq!(TypeCode::decode(&mut input.clone()).unwrap(), first);
+    let deeper = input.nested(|input| input.nested(|input| input.nested(|input| TypeCode::decode(input))));
+    assert!(matches!(deeper, Err(CdrError::TooDeep { .. })), "{deeper:?}");
+}
+
 #[test]
 fn indirections_lead_to_type_codes_or_are_rejected() {
     // To the struct itself: a recursive type.

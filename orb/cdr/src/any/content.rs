@@ -25,12 +25,28 @@ pub(super) struct ValueContent {
 const PLAIN: ValueContent = ValueContent { alignment: 1, narrow: false, wide: false, binds: false };
 const EVERYTHING: ValueContent = ValueContent { alignment: 8, narrow: true, wide: true, binds: true };
 
+/// The sequences, arrays and typedefs around a type that are looked through first.
+const LEVELS: usize = 8;
+
 impl ValueContent {
     /// Visits each type within `of` once.
     pub(super) fn of(type_code: &TypeCode) -> Self {
-        let mut content = PLAIN;
+        let (mut content, mut view) = (PLAIN, type_code.view());
+        // Usual types need no set of those that were visited.
+        for _ in 0..LEVELS {
+            let kind = view.kind();
+            let element = view.children().next();
+            let Some(element) = element.filter(|_| matches!(kind, TcKind::Sequence | TcKind::Array | TcKind::Alias))
+            else {
+                break;
+            };
+            (content, view) = (content.and(of_node(kind)), element);
+        }
+        if let View::Leaf(leaf) = view {
+            return content.and(of_leaf(leaf));
+        }
         let mut visited = HashSet::new();
-        let mut todo = vec![type_code.view()];
+        let mut todo = vec![view];
         while let Some(view) = todo.pop() {
             if let View::Leaf(leaf) = view {
                 content = content.and(of_leaf(leaf));

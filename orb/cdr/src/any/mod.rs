@@ -139,8 +139,10 @@ impl Any {
         // A value stands outside the chunks of the enclosing value (CORBA 3.3 Part 2, 9.3.4.6).
         let is_cut = out.is_in_chunks() && ValueContent::of(&self.type_code).binds;
         if !is_cut && self.matches_encoding(out) {
-            // The value may contain text.
-            out.record_code_sets();
+            let content = ValueContent::of(&self.type_code);
+            if content.wide || (content.narrow && !self.octets.is_ascii()) {
+                out.record_code_sets();
+            }
             out.lend(&self.octets);
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! Type codes on the wire (CORBA 3.3 Part 2, 9.3.5.1).
 
 mod read;
+mod recent;
 mod write;
 
 pub(crate) use read::read_discriminator;

@@ -12,7 +12,7 @@
 
 use std::{mem, sync::Arc};
 
-use super::INDIRECTION;
+use super::{INDIRECTION, recent};
 use crate::type_code::{
     Leaf,
     composer::index_of,
@@ -28,8 +28,23 @@ impl Decode for TypeCode {
     const MIN_OCTETS: usize = 4;
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let octets = if input.has_joints() || input.is_confined() { None } else { recent::octets(input) };
+        if let Some(octets) = octets
+            && let Some(type_code) = recent::find(octets, input)
+        {
+            input.align(4)?;
+            input.take(octets.len())?;
+            return Ok(type_code);
+        }
+        let start = input.position() + input.gap(4);
         let mut reader = Reader::new(input, input.all_len());
         let type_code = reader.outermost(input)?;
+        if let Some(octets) = octets
+            && reader.earliest_target.is_none()
+            && input.position() - start == octets.len()
+        {
+            recent::hold(octets, (input.wire(), input.depth()), &type_code);
+        }
         if let Some(earliest_target) = reader.earliest_target {
             input.record_indirection_target(earliest_target);
             input.count_skipped_octets(input.all_len() - reader.budget)?;
