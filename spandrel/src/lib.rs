@@ -269,7 +269,7 @@ pub mod messaging {
     #[doc(inline)]
     pub use spandrel_orb::messaging::*;
     #[doc(inline)]
-    pub use spandrel_orb::{AsyncReply, NarrowReply};
+    pub use spandrel_orb::{AsyncReply, NarrowReply, SharedArguments};
 }
 
 /// Diagnostics of an ORB: its counters, and the contexts of distributed traces, which requests carry.

@@ -57,7 +57,7 @@ mod servant_side;
 pub use call::answer::Answer;
 #[cfg(feature = "asynchronous")]
 pub use call::{
-    asynchronous::{AsyncRawReply, AsyncReply, NarrowReply},
+    asynchronous::{AsyncRawReply, AsyncReply, NarrowReply, SharedArguments},
     cancellation::{CancelReason, CancellationToken, Cancelled},
     messaging,
 };

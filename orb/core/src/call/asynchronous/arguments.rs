@@ -1,6 +1,9 @@
 //! Arguments that are marshaled once and sent in each attempt.
 
-use std::ops::Range;
+use std::{
+    ops::{Deref, Range},
+    sync::OnceLock,
+};
 
 use spandrel_cdr::{CdrError, Encoder, GiopVersion, Wire};
 use spandrel_connection::RequestLoss;
@@ -8,6 +11,7 @@ use spandrel_giop::{
     CompletionStatus, OwnCodeSets, ResponseFlags, ServiceContext, SystemException, TransmissionCodeSets,
     component::Component, ids,
 };
+use spandrel_sync::Arc;
 use spandrel_transport::Deadline;
 
 use crate::{
@@ -34,6 +38,61 @@ struct EncodedArguments {
     is_coded: bool,
     /// The ranges that may be divided into fragments before GIOP 1.2 (see [`Encoder::divisible_runs`]).
     divisible: Vec<Range<usize>>,
+}
+
+/// Arguments of several requests with the same values, marshaled by the first of them
+/// ([`ObjectRef::invoke_shared_async`](crate::ObjectRef::invoke_shared_async)).
+///
+/// Requests to servers of another GIOP version, byte order or code sets marshal them anew.
+#[derive(Debug, Default)]
+pub struct SharedArguments(OnceLock<Arc<Arguments>>);
+
+/// The arguments of one call.
+#[derive(Debug)]
+pub(super) enum CallArguments {
+    Own(Arguments),
+    Shared(Arc<Arguments>),
+}
+
+impl Deref for CallArguments {
+    type Target = Arguments;
+
+    fn deref(&self) -> &Arguments {
+        match self {
+            Self::Own(arguments) => arguments,
+            Self::Shared(arguments) => arguments,
+        }
+    }
+}
+
+impl SharedArguments {
+    /// No arguments yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// The arguments for a request to this destination; `marshal` makes those that are not yet marshaled in its form.
+    ///
+    /// # Errors
+    /// The failure of `marshal`.
+    pub(super) fn arguments(
+        &self,
+        destination: &Destination,
+        own: &OwnCodeSets,
+        marshal: impl FnOnce() -> Result<Arguments, CallFailure>,
+    ) -> Result<CallArguments, CallFailure> {
+        if let Some(shared) = self.0.get().filter(|shared| shared.are_for(destination, own)) {
+            return Ok(CallArguments::Shared(Arc::clone(shared)));
+        }
+        let marshaled = marshal()?;
+        if self.0.get().is_some() || !marshaled.are_for(destination, own) {
+            return Ok(CallArguments::Own(marshaled));
+        }
+        let marshaled = Arc::new(marshaled);
+        _ = self.0.set(Arc::clone(&marshaled)); // another thread may have been first
+        Ok(CallArguments::Shared(marshaled))
+    }
 }
 
 /// A context that shifts the following octets by four, modulo eight.
@@ -65,6 +124,18 @@ impl Arguments {
             Err(failure) if second.is_none() => Err(failure),
             first => Ok(Self { first, second }),
         }
+    }
+
+    /// Whether marshaling for this destination would give the same forms. Before GIOP 1.2 the padding depends on the header.
+    fn are_for(&self, destination: &Destination, own: &OwnCodeSets) -> bool {
+        let needed = destination.template.wire();
+        let Ok(form) = &self.first else { return false };
+        let second = if form.is_coded && !destination.text.is_named() { own_form(own, needed) } else { None };
+        form.wire.version >= GiopVersion::V1_2
+            && form.offset == 0
+            && (form.wire.order, form.wire.version, form.wire.limits) == (needed.order, needed.version, needed.limits)
+            && (form.wire == needed || !form.is_coded)
+            && self.second.as_ref().map(|form| form.wire) == second
     }
 
     /// Encodes a whole request to this destination, with the contexts of its connection.

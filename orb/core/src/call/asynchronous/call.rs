@@ -20,7 +20,7 @@ use spandrel_sync::time::Instant;
 use spandrel_sync::{Arc, Mutex, MutexGuard};
 use spandrel_transport::Deadline;
 
-use super::arguments::Arguments;
+use super::arguments::CallArguments;
 use crate::call::timer::TimerFuture;
 use crate::{
     CallerState, ObjectRef,
@@ -42,7 +42,7 @@ pub(super) struct Call {
     object: ObjectRef,
     operation: Cow<'static, str>,
     response: ResponseFlags,
-    arguments: Arguments,
+    arguments: CallArguments,
     deadline: Option<Deadline>,
     /// The urgency of its request on connections that it shares.
     urgency: Urgency,
@@ -104,7 +104,7 @@ impl Call {
         object: &ObjectRef,
         operation: Cow<'static, str>,
         response: ResponseFlags,
-        arguments: Arguments,
+        arguments: CallArguments,
         bound: Option<(CallerState, Urgency)>,
     ) -> Result<Arc<Self>, SystemException> {
         let call_policies = object.call_policies();

@@ -14,7 +14,7 @@ use spandrel_giop::{CompletionStatus, ResponseFlags, SystemException};
 use spandrel_sync::{Arc, atomic::Ordering};
 
 use super::{
-    arguments::Arguments,
+    arguments::{Arguments, CallArguments, SharedArguments},
     call::{Call, Outcome},
 };
 use crate::{
@@ -111,7 +111,20 @@ impl ObjectRef {
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
         decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>,
     ) -> AsyncReply<R, E> {
-        AsyncReply::new(self.start(operation.into(), ResponseFlags::TWO_WAY, encode), decode)
+        AsyncReply::new(self.start(operation.into(), ResponseFlags::TWO_WAY, None, encode), decode)
+    }
+
+    /// As [`invoke_async`](Self::invoke_async), one of several requests with the same arguments to different objects. The
+    /// first one marshals them by `encode`, and the others send the same octets. All name the same `operation`, and their
+    /// functions `encode` write the same values.
+    pub fn invoke_shared_async<'a, R, E: UserExceptions>(
+        &self,
+        operation: impl Into<Cow<'static, str>>,
+        arguments: &SharedArguments,
+        encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
+        decode: fn(&mut Decoder<'_>) -> Result<R, CdrError>,
+    ) -> AsyncReply<R, E> {
+        AsyncReply::new(self.start(operation.into(), ResponseFlags::TWO_WAY, Some(arguments), encode), decode)
     }
 
     /// Invokes a one-way operation and returns at once. The future is ready once the transport has accepted
@@ -122,7 +135,7 @@ impl ObjectRef {
         operation: impl Into<Cow<'static, str>>,
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> AsyncReply<(), SystemException> {
-        AsyncReply::new(self.start(operation.into(), self.oneway_response(), encode), |_| Ok(()))
+        AsyncReply::new(self.start(operation.into(), self.oneway_response(), None, encode), |_| Ok(()))
     }
 
     /// As [`invoke_async`](Self::invoke_async), but returns the undecoded reply. Without an expected response
@@ -134,7 +147,7 @@ impl ObjectRef {
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> AsyncRawReply {
         let response = if is_response_expected { ResponseFlags::TWO_WAY } else { self.oneway_response() };
-        AsyncRawReply::new(self.start(operation.into(), response, encode))
+        AsyncRawReply::new(self.start(operation.into(), response, None, encode))
     }
 
     /// As [`is_a`](Self::is_a), asynchronously.
@@ -172,6 +185,7 @@ impl ObjectRef {
         &self,
         operation: Cow<'static, str>,
         response: ResponseFlags,
+        shared: Option<&SharedArguments>,
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
     ) -> Result<Arc<Call>, SystemException> {
         self.orb().check_running()?;
@@ -180,9 +194,9 @@ impl ObjectRef {
         {
             let BoundCall { route, caller, urgency } = binding.begin_call(self)?;
             let bound = Some((caller, urgency));
-            return route.as_ref().unwrap_or(self).start_bound(operation, response, encode, bound);
+            return route.as_ref().unwrap_or(self).start_bound(operation, response, shared, encode, bound);
         }
-        self.start_bound(operation, response, encode, None)
+        self.start_bound(operation, response, shared, encode, None)
     }
 
     /// As [`start`](Self::start), by this reference. `bound`: the record of binding policies about the calling thread,
@@ -191,6 +205,7 @@ impl ObjectRef {
         &self,
         operation: Cow<'static, str>,
         response: ResponseFlags,
+        shared: Option<&SharedArguments>,
         encode: impl Fn(&mut Encoder<'a>) -> Result<(), CdrError>,
         bound: Option<(CallerState, Urgency)>,
     ) -> Result<Arc<Call>, SystemException> {
@@ -205,8 +220,12 @@ impl ObjectRef {
             server_side.record_one_way(self.orb());
         }
         let own = &self.orb().settings().code_sets;
-        let arguments =
-            Arguments::marshal(destination, own, &operation, encode).map_err(|failure| failure.exception)?;
+        let marshal = || Arguments::marshal(destination, own, &operation, encode);
+        let arguments = match shared {
+            Some(shared) => shared.arguments(destination, own, marshal),
+            None => marshal().map(CallArguments::Own),
+        };
+        let arguments = arguments.map_err(|failure| failure.exception)?;
         Call::start(self, operation, response, arguments, bound)
     }
 

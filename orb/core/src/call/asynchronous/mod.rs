@@ -11,4 +11,5 @@ mod future;
 pub(crate) mod generated;
 mod orb_operations;
 
+pub use arguments::SharedArguments;
 pub use future::{AsyncRawReply, AsyncReply, NarrowReply};
