@@ -113,7 +113,8 @@ impl<T> Schedule<T> {
     pub(crate) fn pop(&mut self, accepts: impl Fn(&T) -> bool) -> Option<(T, Lifetime)> {
         if !self.is_indexed() {
             let index = self.fifo.iter().position(|(_, (value, _))| accepts(value))?;
-            return self.fifo.remove(index).map(|(_, entry)| entry);
+            let entry = if index == 0 { self.fifo.pop_front() } else { self.fifo.remove(index) };
+            return entry.map(|(_, entry)| entry);
         }
         let ((_, number), entry) = if accepts(self.first()?) {
             self.entries.pop_first()?

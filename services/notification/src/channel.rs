@@ -13,10 +13,11 @@ use spandrel::services::cos_notify_channel_admin::{
 use spandrel::types::Any;
 use spandrel::{CompletionStatus, ObjectRef, SystemException};
 use spandrel_daemon::require_at_most;
-use spandrel_delivery::{Connection, QueueCounts, notify_disconnection};
+use spandrel_delivery::{Connection, MemoryCharge, QueueCounts, notify_disconnection};
 
 use crate::admin::Admin;
 use crate::admin_properties::AdminSettings;
+use crate::batches::Batches;
 use crate::changed_member::Member;
 use crate::channel_counts::{ChannelCounts, ChannelNumbers};
 use crate::channel_edits::{ChannelEdits, forget_proxy, peer_reference};
@@ -63,6 +64,8 @@ pub(crate) struct Channel {
     /// The events that wait for their start.
     delayed: Arc<AtomicUsize>,
     counts: ChannelCounts,
+    /// The batches that are being pushed.
+    pub(crate) batches: Batches,
 }
 
 /// The reason why a connection ends.
@@ -90,6 +93,7 @@ impl Channel {
             live: Arc::default(),
             delayed: Arc::default(),
             counts: ChannelCounts::default(),
+            batches: Batches::default(),
         })
     }
 
@@ -168,28 +172,31 @@ impl Channel {
         proxy: &Proxy,
         events: Vec<Content>,
     ) -> (Vec<ReceivedEvent>, Result<(), SystemException>) {
-        let supplier = proxy.own_qos();
-        let mut accepted = Vec::new();
+        let (is_filtered, received) = (proxy.is_filtered(), Instant::now());
+        let supplier = proxy.own_qos().or(&self.qos.read().times());
+        let mut accepted = Vec::with_capacity(events.len());
         let outcome = events.into_iter().try_for_each(|content| {
             self.counts.received.fetch_add(1, Ordering::Relaxed);
-            let is_match = proxy.is_match(
-                &FilteredEvent::new(&content, &self.shared.filter_bounds),
-                &mut self.shared.limits.filter_steps.clone(),
-            );
+            let is_match = !is_filtered
+                || proxy.is_match(
+                    &FilteredEvent::new(&content, &self.shared.filter_bounds),
+                    &mut self.shared.limits.filter_steps.clone(),
+                );
             if !is_match {
                 self.counts.filtered.fetch_add(1, Ordering::Relaxed);
                 return Ok(());
             }
-            let content = Arc::new(EncodedContent::new(content));
-            let event = match self.accept(&content, &supplier, accepted.is_empty()) {
+            let content = EncodedContent::new(content);
+            let octets = content.octets()?;
+            let shares = match self.shares(octets, accepted.is_empty()) {
                 // The events before make room when they are in queues.
                 Err(_) if !accepted.is_empty() => {
                     self.publish(std::mem::take(&mut accepted))?;
-                    self.accept(&content, &supplier, true)?
+                    self.shares(octets, true)?
                 }
                 outcome => outcome?,
             };
-            accepted.push(event);
+            accepted.push(self.accept(content, shares, &supplier, received));
             Ok(())
         });
         (accepted, outcome)
@@ -201,39 +208,42 @@ impl Channel {
         self.durable().is_some() && is_persistent(&self.qos.read())
     }
 
-    /// Gives an event its share of the bounds. `may_discard`: whether events in queues are discarded for it.
-    fn accept(
-        &self,
-        content: &Arc<EncodedContent>,
-        supplier: &Qos,
-        may_discard: bool,
-    ) -> Result<ReceivedEvent, SystemException> {
+    /// The shares of an event in the bounds. `may_discard`: whether events in queues are discarded for it.
+    fn shares(&self, octets: usize, may_discard: bool) -> Result<(LiveEvent, MemoryCharge), SystemException> {
         let shared = &self.shared;
-        let octets = content.octets()?;
         require_at_most(octets, shared.limits.event_octets, "octets in an event")?;
-        let times = EventTimes::new(content, &supplier.or(&self.qos.read().times()));
-        let live = Arc::new(self.live_event(may_discard)?);
-        let charge = loop {
+        let live = self.live_event(may_discard)?;
+        loop {
             if let Some(charge) = shared.memory.charge(octets) {
-                break Arc::new(charge);
+                return Ok((live, charge));
             }
             if !(may_discard && self.shed()) {
                 return Err(SystemException::no_resources(0, CompletionStatus::No)
                     .with_detail("the memory for events is full of events of other channels"));
             }
-        };
-        let store = shared.store.as_ref().filter(|_| self.is_persistent(content));
+        }
+    }
+
+    /// An event that has its shares of the bounds.
+    fn accept(
+        &self,
+        content: EncodedContent,
+        (live, charge): (LiveEvent, MemoryCharge),
+        supplier: &Qos,
+        received: Instant,
+    ) -> ReceivedEvent {
+        let times = EventTimes::new(&content, supplier, received);
+        let store = self.shared.store.as_ref().filter(|_| self.is_persistent(&content));
         let stored = store.map(|store| Arc::new(StoredEvent { number: store.next_event(), store: Arc::clone(store) }));
-        Ok(ReceivedEvent {
-            content: Arc::clone(content),
+        ReceivedEvent {
+            content: Arc::new(content.counted(live)),
             priority: times.priority,
             expires: times.expires,
-            received: Instant::now(),
-            live,
-            charge,
+            received,
+            charge: Arc::new(charge),
             starts: times.starts,
             stored,
-        })
+        }
     }
 
     /// Distributes events, or lets them wait for their start.

@@ -12,7 +12,7 @@ use spandrel::services::cos_notify_comm::{
 };
 use spandrel::types::Interface as _;
 use spandrel::{ObjectRef, SystemException};
-use spandrel_cdr::{CdrError, Decode as _, Encode, Encoder};
+use spandrel_cdr::{Decode as _, Encode as _};
 use spandrel_delivery::{
     BatchBounds, Delivery, DeliveryEnd, Event, PeerFailure, PullSupplierPeer, PushConsumerPeer, TypedSupplier,
     call_typed,
@@ -54,26 +54,6 @@ pub(crate) enum CalledPeer {
     Typed(DynamicObject),
 }
 
-/// The sequence of structured events that a push of a batch has.
-struct EventSequence<'e>(&'e [Arc<Event<Notification>>]);
-
-impl Encode for EventSequence<'_> {
-    fn encode<'a>(&'a self, out: &mut Encoder<'a>) -> Result<(), CdrError> {
-        out.len(self.0.len())?;
-        self.0.iter().try_for_each(|event| event.value.content.encode(out))
-    }
-}
-
-/// Calls a consumer with events as they are encoded.
-async fn push_encoded(
-    consumer: &ObjectRef,
-    operation: &'static str,
-    events: &(impl Encode + Sync),
-) -> Result<(), PeerFailure> {
-    let reply = consumer.invoke_async::<(), DisconnectedError>(operation, |out| events.encode(out), <()>::decode);
-    reply.await.map_err(failure)
-}
-
 /// A consumer in its form.
 enum ConsumerForm {
     Any(PushConsumer),
@@ -108,7 +88,13 @@ impl PushConsumerPeer<Notification> for Consumer<'_> {
             }
             ConsumerForm::Structured(consumer) => {
                 for event in events {
-                    push_encoded(consumer.as_object(), "push_structured_event", &*event.value.content).await?;
+                    let content = &*event.value.content;
+                    let reply = consumer.as_object().invoke_async::<(), DisconnectedError>(
+                        "push_structured_event",
+                        |out| content.encode(out),
+                        <()>::decode,
+                    );
+                    reply.await.map_err(failure)?;
                 }
             }
             ConsumerForm::Typed(object, interface) => {
@@ -119,7 +105,15 @@ impl PushConsumerPeer<Notification> for Consumer<'_> {
                 }
             }
             ConsumerForm::Sequence(consumer) => {
-                push_encoded(consumer.as_object(), "push_structured_events", &EventSequence(events)).await?;
+                let batch = self.channel.batches.batch(events);
+                let arguments = &batch.arguments;
+                let reply = consumer.as_object().invoke_shared_async::<(), DisconnectedError>(
+                    "push_structured_events",
+                    arguments,
+                    |out| batch.encode(out),
+                    <()>::decode,
+                );
+                reply.await.map_err(failure)?;
             }
         }
         Ok(())

@@ -20,7 +20,8 @@ type QueuedEvents = Vec<(Arc<Event<Notification>>, Lifetime)>;
 /// Events that are put into queues once their edits are durable.
 pub(crate) struct Distribution {
     pub(crate) edits: Vec<Edit>,
-    selected: Vec<(Arc<Proxy>, QueuedEvents)>,
+    /// Consumers with the same selection share the list of its events.
+    selected: Vec<(Arc<Proxy>, Arc<QueuedEvents>)>,
 }
 
 impl Distribution {
@@ -38,9 +39,19 @@ impl Distribution {
         // One for all consumers; persistent ones have a target of each.
         let mut for_all: Vec<Option<Arc<Event<Notification>>>> = vec![None; events.len()];
         let mut has_target = vec![false; events.len()];
+        let has_stored = events.iter().any(|event| event.stored.is_some());
+        // The events of consumers that get all, by their properties.
+        let mut unconditional: Option<(_, Arc<QueuedEvents>)> = None;
         for proxy in consumers {
             let selection = proxy.selection(qos);
-            let is_stored = proxy.is_stored.load(Ordering::SeqCst);
+            let is_stored = has_stored && proxy.is_stored.load(Ordering::SeqCst);
+            let properties = selection.unconditional().filter(|_| !is_stored && proxy.interface.is_none());
+            if let (Some(properties), Some((of_others, queued))) = (&properties, &unconditional)
+                && properties == of_others
+            {
+                selected.push((proxy, Arc::clone(queued)));
+                continue;
+            }
             let mut queued = QueuedEvents::new();
             for (nth, event) in events.iter().enumerate() {
                 let Some(lifetime) = proxy.selects(&selection, shared, event) else { continue };
@@ -55,9 +66,14 @@ impl Distribution {
                 };
                 queued.push((event, lifetime));
             }
-            if !queued.is_empty() {
-                selected.push((proxy, queued));
+            if queued.is_empty() {
+                continue;
             }
+            let queued = Arc::new(queued);
+            if let Some(properties) = properties {
+                unconditional = Some((properties, Arc::clone(&queued)));
+            }
+            selected.push((proxy, queued));
         }
         for (event, _) in events.iter().zip(has_target).filter(|(_, has_target)| *has_target) {
             if let Some(stored) = &event.stored {
@@ -70,7 +86,10 @@ impl Distribution {
     /// Puts the events into the queues. No consumer is waited for.
     pub(crate) fn enqueue(self, shared: &Shared) {
         for (proxy, events) in self.selected {
-            proxy.enqueue(shared, events);
+            match Arc::try_unwrap(events) {
+                Ok(events) => proxy.enqueue(shared, events),
+                Err(events) => proxy.enqueue(shared, events.iter().cloned()),
+            }
         }
     }
 }

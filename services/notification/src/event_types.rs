@@ -93,7 +93,8 @@ impl TypeSet {
         self.0.len()
     }
 
-    fn is_default(&self) -> bool {
+    /// Whether the set is that of all types.
+    pub(crate) fn is_default(&self) -> bool {
         self.0.len() == 1 && self.0.first().is_some_and(|(domain, name)| domain == "*" && name == ALL)
     }
 

@@ -198,6 +198,10 @@ impl FilterSet {
         Self { by_id, last }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
     /// Whether one of the filters matches, or there is none.
     pub(crate) fn is_match(&self, event: &FilteredEvent<'_>, steps: &mut u64) -> bool {
         self.by_id.is_empty() || self.by_id.values().any(|filter| filter.is_match(event, steps))

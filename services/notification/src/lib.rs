@@ -40,6 +40,7 @@ mod activation;
 mod admin;
 mod admin_properties;
 mod admins;
+mod batches;
 mod changed_member;
 mod channel;
 mod channel_counts;

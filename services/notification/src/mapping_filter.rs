@@ -56,3 +56,9 @@ pub(crate) struct Mappings {
     pub(crate) priority: Option<Arc<MappingFilter>>,
     pub(crate) lifetime: Option<Arc<MappingFilter>>,
 }
+
+impl Mappings {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.priority.is_none() && self.lifetime.is_none()
+    }
+}

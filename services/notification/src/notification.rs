@@ -8,15 +8,12 @@ use spandrel::services::cos_notification as names;
 use crate::content::Content;
 use crate::durable::Target;
 use crate::encoded_content::EncodedContent;
-use crate::live::LiveEvent;
 use crate::qos::{Qos, span};
 
 /// An event in the queues of consumers.
 #[derive(Debug)]
 pub(crate) struct Notification {
     pub(crate) content: Arc<EncodedContent>,
-    /// Its place in the channel's `MaxQueueLength`.
-    pub(crate) _live: Arc<LiveEvent>,
     /// The record of the consumer that has the event, if it is in the store.
     pub(crate) target: Option<Target>,
 }
@@ -30,12 +27,12 @@ pub(crate) struct EventTimes {
 }
 
 impl EventTimes {
-    pub(crate) fn new(content: &Content, supplier: &Qos) -> Self {
-        let (now, clock) = (Instant::now(), SystemTime::now());
+    /// The properties of an event that was received now.
+    pub(crate) fn new(content: &Content, supplier: &Qos, now: Instant) -> Self {
         let header_timeout = content.header(names::TIMEOUT).and_then(|value| value.extract().ok()).map(span);
         let stop = content.time(names::STOP_TIME).filter(|_| supplier.has_stop_times());
         // A time in the past is now.
-        let stop = stop.and_then(|stop| now.checked_add(stop.duration_since(clock).unwrap_or_default()));
+        let stop = stop.and_then(|stop| now.checked_add(stop.duration_since(SystemTime::now()).unwrap_or_default()));
         let timeout = header_timeout.or(supplier.lifetime());
         let expires = match (stop, timeout) {
             (None, None) => None,
@@ -45,7 +42,7 @@ impl EventTimes {
             }
         };
         let starts = content.time(names::START_TIME).filter(|_| supplier.has_start_times());
-        let starts = starts.and_then(|start| now.checked_add(start.duration_since(clock).ok()?));
+        let starts = starts.and_then(|start| now.checked_add(start.duration_since(SystemTime::now()).ok()?));
         let priority = content.header(names::PRIORITY).and_then(|value| value.extract().ok()).or(supplier.priority);
         Self { priority, expires, starts }
     }

@@ -37,6 +37,15 @@ pub(crate) struct Selection {
     qos: Qos,
 }
 
+impl Selection {
+    /// The default priority and lifetime, if they alone decide: all events are for the consumer.
+    pub(crate) fn unconditional(&self) -> Option<(Option<i16>, Option<Duration>)> {
+        let has_all =
+            |member: &MemberState| member.types.is_default() && member.filters.is_empty() && member.mappings.is_empty();
+        (has_all(&self.state) && has_all(&self.admin)).then(|| (self.qos.priority, self.qos.lifetime()))
+    }
+}
+
 /// The state of a proxy.
 #[derive(Debug)]
 pub(crate) struct Proxy {
@@ -110,6 +119,11 @@ impl Proxy {
         })?;
         *self.peer.lock() = Some(Peer { reference, _charge: charge });
         Ok(())
+    }
+
+    /// Whether the proxy or its administrator has filters.
+    pub(crate) fn is_filtered(&self) -> bool {
+        !(self.state.get().filters.is_empty() && self.admin.state.get().filters.is_empty())
     }
 
     /// Whether an event passes the filters and types of the proxy and its administrator.

@@ -11,7 +11,6 @@ use crate::durable::{StoredEvent, Target};
 use crate::edit::{Edit, TargetLifetime};
 use crate::encoded_content::EncodedContent;
 use crate::encoding::encoded;
-use crate::live::LiveEvent;
 use crate::notification::Notification;
 
 /// An event that a channel has accepted. Properties of its header and of its supplier's proxy are resolved.
@@ -22,7 +21,6 @@ pub(crate) struct ReceivedEvent {
     /// The end of its life by the header, the supplier's proxy and administrator: `Some(None)` is an event without end.
     pub(crate) expires: Option<Option<Instant>>,
     pub(crate) received: Instant,
-    pub(crate) live: Arc<LiveEvent>,
     pub(crate) charge: Arc<MemoryCharge>,
     /// The time at which it may be delivered, if it was in the future.
     pub(crate) starts: Option<Instant>,
@@ -33,7 +31,7 @@ pub(crate) struct ReceivedEvent {
 impl ReceivedEvent {
     /// The event for queues: of all consumers, or of the one with this target.
     pub(crate) fn event(&self, target: Option<Target>) -> Arc<Event<Notification>> {
-        let notification = Notification { content: Arc::clone(&self.content), _live: Arc::clone(&self.live), target };
+        let notification = Notification { content: Arc::clone(&self.content), target };
         Arc::new(Event::new(notification, Arc::clone(&self.charge)).received_at(self.received))
     }
 

@@ -251,11 +251,10 @@ fn restored_event(
     let content = EncodedContent::new(content);
     let octets = content.octets()?;
     Ok(ReceivedEvent {
-        content: Arc::new(content),
+        content: Arc::new(content.counted(LiveEvent::new(channel.live()))),
         priority: priority.first().copied(),
         expires: expires.first().map(|end| clock.instant(*end)),
         received: clock.instant(received).unwrap_or_else(Instant::now),
-        live: Arc::new(LiveEvent::new(channel.live())),
         charge: Arc::new(shared.memory.charge_accepted(octets)),
         starts: clock.instant(starts),
         stored: Some(stored),

@@ -1,5 +1,6 @@
 //! Tests of the notification service, in one program.
 
+mod batches;
 mod channels;
 mod exceptions;
 mod executable;
