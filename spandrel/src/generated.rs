@@ -2,12 +2,8 @@
 //! compiler.
 
 pub use spandrel_orb::generated::*;
-// The error enums of adapters, in place of those of the ORB.
 #[cfg(feature = "server")]
-pub use {
-    spandrel_poa::generated::{errors, local_errors},
-    spandrel_server::generated::*,
-};
+pub use spandrel_server::generated::*;
 
 /// The operations of the interpretive engine.
 pub mod interpreted {

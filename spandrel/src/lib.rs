@@ -159,7 +159,9 @@ pub mod types {
     #[doc(inline)]
     pub use spandrel_giop::{IiopProfile, ObjectUrl, ior_to_string};
     #[doc(inline)]
-    pub use spandrel_orb::{Context, Interface, InvalidName, Ior, Located, UserException, UserExceptions, values};
+    pub use spandrel_orb::{
+        Context, Interface, IntoError, InvalidName, Ior, Located, UserException, UserExceptions, values,
+    };
 }
 
 /// Common Data Representation: values as octets outside of calls, such as in files and in events that another

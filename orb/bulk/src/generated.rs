@@ -1,5 +1,4 @@
 //! The runtime of the stubs in this package.
 
 pub(crate) use spandrel_orb::generated::*;
-pub(crate) use spandrel_poa::generated::errors;
 pub(crate) use spandrel_server::generated::*;

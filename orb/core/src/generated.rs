@@ -23,7 +23,7 @@ pub use std::{
     vec::Vec,
 };
 
-pub use errors::{clone_error, debug_error, display_error, equal_errors, error_source, system};
+pub use errors::{clone_error, debug_error, display_error, equal_errors, error_source};
 pub use references::{call, call_oneway, debug_reference, widen};
 pub use spandrel_cdr::{
     AbstractRef, Cast, ConcreteValue, ImplementedBy, IsA, Linked, PlainFactory, ValueBase, ValueFactory, ValueRef,
@@ -43,7 +43,8 @@ pub use spandrel_giop::SystemException;
 pub use types::{array_code, decode, encode, min_octets, native_code, sequence_code};
 
 pub use crate::reference::exceptions::{
-    ErrorEnum, ErrorVariant, Raised, debug_exception, describe_exception, describe_exception_text, not_implemented,
+    ErrorEnum, Raised, SystemVariant, Variants, debug_exception, describe_exception, describe_exception_text,
+    not_implemented, variant,
 };
 #[cfg(feature = "asynchronous")]
 pub use crate::{
@@ -53,7 +54,7 @@ pub use crate::{
         messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler},
     },
 };
-pub use crate::{Context, Interface, ObjectRef, UserException, UserExceptions};
+pub use crate::{Context, Interface, IntoError, ObjectRef, UserException, UserExceptions};
 pub use crate::{
     generated_alias as alias, generated_enumeration as enumeration, generated_equal as equal,
     generated_errors as errors, generated_exception as exception,
@@ -71,9 +72,6 @@ pub type Format<'a, 'f> = &'a mut Formatter<'f>;
 
 /// The input of `decode` in generated code.
 pub type Input<'a, 'm> = &'a mut Decoder<'m>;
-
-/// The variants of an error enum in generated code.
-pub type Variants<E> = &'static [ErrorVariant<E>];
 
 /// The result of `source` in generated code.
 pub type Cause<'a> = Option<&'a (dyn Error + 'static)>;

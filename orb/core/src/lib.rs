@@ -88,7 +88,7 @@ pub use policy::{
     request_deadlines::remaining_time,
 };
 pub use reference::{
-    exceptions::{UserException, UserExceptions},
+    exceptions::{IntoError, UserException, UserExceptions},
     object::{Interface, ObjectRef},
     own_connections::{ConnectionGroup, GroupProtocol},
     policy_management::{BindingPolicies, BoundCall, CallerState, PolicyCurrent, PolicyManager, ReferencePolicies},

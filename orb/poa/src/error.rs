@@ -1,6 +1,7 @@
 //! Errors of operations on adapters and managers, and the system exceptions of both.
 
 use spandrel_giop::{CompletionStatus, SystemException, ids, minor};
+use spandrel_orb::{IntoError, generated::SystemVariant};
 
 use crate::{ObjectId, adapter_name::full_name_text};
 
@@ -132,6 +133,12 @@ pub enum PoaError {
     System(#[from] SystemException),
 }
 spandrel_error::debug_as_report!(PoaError);
+
+impl<E: SystemVariant> IntoError<E> for PoaError {
+    fn into_error(self) -> E {
+        E::from_system(self.into())
+    }
+}
 
 /// The predicate of an invalid policy.
 fn clash_text(clash: Option<&str>) -> String {

@@ -32,8 +32,6 @@ mod directory;
 mod error;
 mod etherealization_queue;
 mod frames;
-#[doc(hidden)]
-pub mod generated;
 mod hierarchy;
 mod key;
 mod managed_adapter;

@@ -2,9 +2,7 @@
 
 use std::{error::Error, fmt};
 
-use spandrel_giop::SystemException;
-
-use crate::reference::exceptions::ErrorEnum;
+use crate::reference::exceptions::{ErrorEnum, SystemVariant};
 
 /// The conversions, `Clone`, `Display`, `Debug`, `Error`, `PartialEq` and the codec of an error enum.
 #[doc(hidden)]
@@ -12,11 +10,11 @@ use crate::reference::exceptions::ErrorEnum;
 macro_rules! generated_errors {
     ($name:ident $(, $variant:ident($type:ty))*) => {
         impl rt::ErrorEnum for $name {
-            const VARIANTS: rt::Variants<Self> = &[$(rt::ErrorVariant::new::<$type>()),*];
-            fn exception(&self) -> rt::Raised<'_> {
+            const VARIANTS: rt::Variants<Self> = (Self::System, &[$(rt::variant(Self::$variant)),*]);
+            fn exception(&self) -> &dyn rt::Raised {
                 match self {
-                    $(Self::$variant(exception) => rt::Ok(exception),)*
-                    Self::System(exception) => rt::Err(exception),
+                    $(Self::$variant(raised) => raised,)*
+                    Self::System(raised) => raised,
                 }
             }
         }
@@ -59,32 +57,26 @@ macro_rules! generated_errors {
 #[macro_export]
 macro_rules! generated_local_errors {
     (@conversions $name:ident $(, $variant:ident($type:ty))*) => {
+        impl<__C: rt::IntoError<$name>> rt::From<__C> for $name {
+            #[inline]
+            fn from(cause: __C) -> Self {
+                cause.into_error()
+            }
+        }
         $(
-            impl rt::From<$type> for $name {
-                fn from(exception: $type) -> Self {
-                    Self::$variant(exception)
+            impl rt::IntoError<$name> for $type {
+                fn into_error(self) -> $name {
+                    $name::$variant(self)
                 }
             }
         )*
-        impl rt::From<rt::SystemException> for $name {
-            fn from(exception: rt::SystemException) -> Self {
+    };
+    ($name:ident $(, $variant:ident($type:ty))*) => {
+        impl rt::SystemVariant for $name {
+            fn from_system(exception: rt::SystemException) -> Self {
                 Self::System(exception)
             }
         }
-        impl rt::From<rt::CdrError> for $name {
-            #[inline]
-            fn from(error: rt::CdrError) -> Self {
-                rt::system(error)
-            }
-        }
-        impl rt::From<rt::ExtractError> for $name {
-            #[inline]
-            fn from(error: rt::ExtractError) -> Self {
-                rt::system(error)
-            }
-        }
-    };
-    ($name:ident $(, $variant:ident($type:ty))*) => {
         impl rt::Display for $name {
             fn fmt(&self, f: rt::Format) -> rt::Formatted {
                 match self {
@@ -113,23 +105,17 @@ macro_rules! generated_local_errors {
     };
 }
 
-/// The error enum with the system exception for this cause.
-pub fn system<E: From<SystemException>>(cause: impl Into<SystemException>) -> E {
-    cause.into().into()
-}
-
 /// A copy of an error enum and of its exception.
 ///
 /// # Panics
 /// If the enum holds an exception that is not among its variants.
 pub fn clone_error<E: ErrorEnum>(error: &E) -> E {
-    match error.exception() {
-        Ok(exception) => {
-            let copy = E::VARIANTS.iter().find_map(|variant| variant.copy(exception));
-            copy.expect("there is a variant for each exception of the enum")
-        }
-        Err(system) => system.clone().into(),
+    let exception = error.exception();
+    if let Some(system) = exception.system() {
+        return E::from_system(system.clone());
     }
+    let copy = E::VARIANTS.1.iter().find_map(|variant| variant.copy(exception));
+    copy.expect("there is a variant for each exception of the enum")
 }
 
 /// Writes the exception of an error enum.
@@ -137,10 +123,7 @@ pub fn clone_error<E: ErrorEnum>(error: &E) -> E {
 /// # Errors
 /// Those of the formatter.
 pub fn display_error<E: ErrorEnum>(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    match error.exception() {
-        Ok(exception) => exception.fmt(f),
-        Err(system) => fmt::Display::fmt(system, f),
-    }
+    error.exception().fmt(f)
 }
 
 /// Writes a user exception of an error enum as [`display_error`] does, and a system exception with its causes.
@@ -148,24 +131,21 @@ pub fn display_error<E: ErrorEnum>(error: &E, f: &mut fmt::Formatter<'_>) -> fmt
 /// # Errors
 /// Those of the formatter.
 pub fn debug_error<E: ErrorEnum>(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    match error.exception() {
-        Ok(exception) => exception.fmt(f),
-        Err(system) => fmt::Debug::fmt(system, f),
+    let exception = error.exception();
+    match exception.system() {
+        Some(system) => fmt::Debug::fmt(system, f),
+        None => exception.fmt(f),
     }
 }
 
 /// The cause of an error enum's system exception. User exceptions have none.
 pub fn error_source<E: ErrorEnum>(error: &E) -> Option<&(dyn Error + 'static)> {
-    error.exception().err().and_then(Error::source)
+    error.exception().system().and_then(Error::source)
 }
 
 /// Whether two error enums hold equal exceptions.
 pub fn equal_errors<E: ErrorEnum>(one: &E, other: &E) -> bool {
-    match (one.exception(), other.exception()) {
-        (Ok(one), Ok(other)) => one.equals(other),
-        (Err(one), Err(other)) => one == other,
-        _ => false,
-    }
+    one.exception().equals(other.exception())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{
     fmt::{self, Debug, Formatter, Write},
 };
 
-use spandrel_cdr::{CdrError, Decode, Decoder, Encode, engine::Value};
+use spandrel_cdr::{CdrError, Decode, Decoder, Encode, ExtractError, engine::Value};
 use spandrel_error::escape;
 use spandrel_giop::{CompletionStatus, SystemException};
 
@@ -40,29 +40,67 @@ impl UserExceptions for SystemException {
     }
 }
 
-/// The exception in an error enum: one of its user exceptions, or else the system exception.
-pub type Raised<'a> = Result<&'a (dyn RaisedException + 'static), &'a SystemException>;
+/// The variants of an error enum: the constructor of that for system exceptions, and those of its user exceptions.
+pub type Variants<E> = (fn(SystemException) -> E, &'static [ErrorVariant<E>]);
 
 /// An enum that the compiler generates for the exceptions of an operation.
 pub trait ErrorEnum: From<SystemException> + Sized + 'static {
-    /// The user exceptions, one for each variant besides that of system exceptions.
-    const VARIANTS: &'static [ErrorVariant<Self>];
+    /// The variants.
+    const VARIANTS: Variants<Self>;
 
-    /// The user exception that the enum holds.
-    ///
-    /// # Errors
-    /// The system exception, if this is one.
-    fn exception(&self) -> Raised<'_>;
+    /// The exception that the enum holds.
+    fn exception(&self) -> &dyn Raised;
 }
 
 impl<E: ErrorEnum> UserExceptions for E {
     fn decode(repository_id: &str, input: &mut Decoder<'_>) -> Option<Result<Self, CdrError>> {
-        let variant = E::VARIANTS.iter().find(|variant| variant.repository_id == repository_id)?;
+        let variant = E::VARIANTS.1.iter().find(|variant| variant.repository_id == repository_id)?;
         Some((variant.decode)(input))
     }
 
     fn members(&self) -> Result<(&'static str, Value<'_>), SystemException> {
-        self.exception().map(RaisedException::members).map_err(Clone::clone)
+        self.exception().members()
+    }
+}
+
+/// An error enum with a variant for system exceptions.
+pub trait SystemVariant: Sized {
+    /// The enum with this exception.
+    fn from_system(exception: SystemException) -> Self;
+}
+
+impl<E: ErrorEnum> SystemVariant for E {
+    fn from_system(exception: SystemException) -> Self {
+        E::VARIANTS.0(exception)
+    }
+}
+
+/// A value that becomes the error enum `E` of an operation, as by the operator `?`: one of the exceptions that the
+/// operation raises, a system exception, or an error that is reported by one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an exception of `{E}`",
+    label = "the operation does not raise it, and it is not reported as a system exception"
+)]
+pub trait IntoError<E> {
+    /// The enum with this exception.
+    fn into_error(self) -> E;
+}
+
+impl<E: SystemVariant> IntoError<E> for SystemException {
+    fn into_error(self) -> E {
+        E::from_system(self)
+    }
+}
+
+impl<E: SystemVariant> IntoError<E> for CdrError {
+    fn into_error(self) -> E {
+        E::from_system(self.into())
+    }
+}
+
+impl<E: SystemVariant> IntoError<E> for ExtractError {
+    fn into_error(self) -> E {
+        E::from_system(self.into())
     }
 }
 
@@ -70,27 +108,24 @@ impl<E: ErrorEnum> UserExceptions for E {
 pub struct ErrorVariant<E> {
     repository_id: &'static str,
     decode: fn(&mut Decoder<'_>) -> Result<E, CdrError>,
-    copy: fn(&(dyn RaisedException + 'static)) -> Option<E>,
+    copy: fn(&dyn Raised) -> Option<E>,
 }
 
-impl<E: 'static> ErrorVariant<E> {
-    /// The variant of the exception `X`.
-    pub const fn new<X: UserException + Clone>() -> Self
-    where
-        E: From<X>,
-    {
-        Self {
-            repository_id: X::REPOSITORY_ID,
-            decode: |input| decode_exception::<X>(input).map(E::from),
-            copy: |exception| {
-                let exception: &dyn Any = exception;
-                exception.downcast_ref::<X>().cloned().map(E::from)
-            },
-        }
+/// The variant of the exception `X`, by its constructor.
+pub const fn variant<X: UserException + Clone + IntoError<E>, E: 'static>(_constructor: fn(X) -> E) -> ErrorVariant<E> {
+    ErrorVariant {
+        repository_id: X::REPOSITORY_ID,
+        decode: |input| decode_exception::<X>(input).map(X::into_error),
+        copy: |exception| {
+            let exception: &dyn Any = exception;
+            exception.downcast_ref::<X>().cloned().map(X::into_error)
+        },
     }
+}
 
+impl<E> ErrorVariant<E> {
     /// A copy, if the exception has the type of this variant.
-    pub(crate) fn copy(&self, exception: &(dyn RaisedException + 'static)) -> Option<E> {
+    pub(crate) fn copy(&self, exception: &dyn Raised) -> Option<E> {
         (self.copy)(exception)
     }
 }
@@ -107,23 +142,45 @@ fn decode_exception<X: UserException>(input: &mut Decoder<'_>) -> Result<X, CdrE
     X::decode(input)
 }
 
-/// A user exception of any type, as error enums return it.
-pub trait RaisedException: Any + fmt::Display {
-    /// The repository id and the members, for a reply.
-    fn members(&self) -> (&'static str, Value<'_>);
+/// An exception of any type, as error enums return it.
+pub trait Raised: Any + fmt::Display {
+    /// The repository id and the members of a user exception, for a reply.
+    ///
+    /// # Errors
+    /// The system exception, if this is one.
+    fn members(&self) -> Result<(&'static str, Value<'_>), SystemException>;
 
     /// Whether the other exception has the same type and equal members.
-    fn equals(&self, other: &(dyn RaisedException + 'static)) -> bool;
+    fn equals(&self, other: &dyn Raised) -> bool;
+
+    /// The exception, if it is a system exception.
+    fn system(&self) -> Option<&SystemException> {
+        None
+    }
 }
 
-impl<X: UserException> RaisedException for X {
-    fn members(&self) -> (&'static str, Value<'_>) {
-        (X::REPOSITORY_ID, Value::coded(self))
+impl<X: UserException> Raised for X {
+    fn members(&self) -> Result<(&'static str, Value<'_>), SystemException> {
+        Ok((X::REPOSITORY_ID, Value::coded(self)))
     }
 
-    fn equals(&self, other: &(dyn RaisedException + 'static)) -> bool {
+    fn equals(&self, other: &dyn Raised) -> bool {
         let other: &dyn Any = other;
         other.downcast_ref() == Some(self)
+    }
+}
+
+impl Raised for SystemException {
+    fn members(&self) -> Result<(&'static str, Value<'_>), SystemException> {
+        Err(self.clone())
+    }
+
+    fn equals(&self, other: &dyn Raised) -> bool {
+        other.system() == Some(self)
+    }
+
+    fn system(&self) -> Option<&SystemException> {
+        Some(self)
     }
 }
 
