@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let service: Station = poa.serve_async(Service(sensors))?;
 
     let client = Orb::init(std::env::args())?;
-    let station = block_on(Station::narrow_async(&client.string_to_object(&service.to_string())?))?;
+    let station = block_on(client.string_to_object(&service.to_string())?.narrow_async::<Station>())?;
     println!("awaited: {}", block_on(station.temperature_async("here"))?);
 
     let (send, told) = mpsc::channel();

@@ -39,7 +39,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR: client
     let client = Orb::init(std::env::args())?;
     let object = client.string_to_object_async(&reference).await?;
-    let station = Station::narrow_async(&object).await?;
+    let station = object.narrow_async::<Station>().await?;
     println!("here: {}", station.temperature_async("here").await?);
     // ANCHOR_END: client
 

@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (sender, mut trades) = mpsc::channel(MAX_WAITING);
     let listener: Listener = Poa::root(&orb)?.serve(Trades(sender))?;
 
-    let feed = Feed::narrow_async(&orb.string_to_object_async(reference).await?).await?;
+    let feed = orb.string_to_object_async(reference).await?.narrow_async::<Feed>().await?;
     feed.subscribe_async(Some(&listener)).await?;
     println!("subscribed");
     if let Some(trade) = trades.recv().await {

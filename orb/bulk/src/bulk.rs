@@ -345,6 +345,8 @@ pub mod bulk {
     pub type StreamEndSkeleton<S> = rt::Skeleton<StreamEnd, S>;
 
     impl<S: StreamEndServant + ?Sized> rt::Dispatch<S> for StreamEnd {
+        const FINGERPRINT: u32 = 2078036214;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["_get_state", "cancel", "dial", "finish", "read", "renew", "write"],

@@ -48,7 +48,7 @@ pub use crate::reference::exceptions::{
 };
 #[cfg(feature = "asynchronous")]
 pub use crate::{
-    AsyncReply, NarrowReply,
+    AsyncReply,
     call::{
         asynchronous::generated::{call_async, call_oneway_async},
         messaging::{ExceptionHolder, Poller, ReplyHandler, send_to_handler},

@@ -208,116 +208,6 @@ pub mod av_streams {
     }
 
     impl BasicStreamCtrl {
-        /// Adds a property, or changes the value of one that has a value of the same type.
-        pub fn define_property(
-            &self,
-            property_name: &str,
-            property_value: &rt::Any,
-        ) -> Result<(), crate::cos_property_service::property_set::DefinePropertyError> {
-            rt::call(self, "define_property", &(property_name, property_value))
-        }
-
-        /// Defines several properties, one after the other. Those that fail do not prevent the others.
-        pub fn define_properties(
-            &self,
-            nproperties: &[crate::cos_property_service::Property],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DefinePropertiesError,
-        > {
-            rt::call(self, "define_properties", &(nproperties,))
-        }
-
-        /// The number of properties in the set.
-        pub fn get_number_of_properties(&self) -> Result<u32, rt::SystemException> {
-            rt::call(self, "get_number_of_properties", &())
-        }
-
-        /// All names: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_property_names(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::PropertyNames,
-                Option<crate::cos_property_service::PropertyNamesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_property_names", &(how_many,))
-        }
-
-        /// The value of a property.
-        pub fn get_property_value(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            rt::Any,
-            crate::cos_property_service::property_set::GetPropertyValueError,
-        > {
-            rt::call(self, "get_property_value", &(property_name,))
-        }
-
-        /// The values of several properties. A property that fails has a value of the type `void`, and the result is FALSE.
-        pub fn get_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (bool, crate::cos_property_service::Properties),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_properties", &(property_names,))
-        }
-
-        /// All properties: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_properties(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::Properties,
-                Option<crate::cos_property_service::PropertiesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_properties", &(how_many,))
-        }
-
-        /// Deletes a property.
-        pub fn delete_property(
-            &self,
-            property_name: &str,
-        ) -> Result<(), crate::cos_property_service::property_set::DeletePropertyError> {
-            rt::call(self, "delete_property", &(property_name,))
-        }
-
-        /// Deletes several properties, one after the other. Those that fail do not prevent the others.
-        pub fn delete_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DeletePropertiesError,
-        > {
-            rt::call(self, "delete_properties", &(property_names,))
-        }
-
-        /// Deletes all properties whose modes allow it. Returns whether the set is empty now.
-        pub fn delete_all_properties(&self) -> Result<bool, rt::SystemException> {
-            rt::call(self, "delete_all_properties", &())
-        }
-
-        /// Whether there is a property with this name.
-        pub fn is_property_defined(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            bool,
-            crate::cos_property_service::property_set::IsPropertyDefinedError,
-        > {
-            rt::call(self, "is_property_defined", &(property_name,))
-        }
-
         /// Stops the transfer of these flows; of all flows if the sequence is empty.
         pub fn stop(
             &self,
@@ -447,6 +337,7 @@ pub mod av_streams {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
         ];
+        const FINGERPRINT: u32 = 3587703492;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -483,52 +374,8 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\0\x05\x06\0\x07\x08\t\n\0\0\0\0\0\0";
             match operation {
-                0 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                1 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                2 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                3 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                4 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 5 => {
                     rt::serve(
                         call,
@@ -538,65 +385,12 @@ pub mod av_streams {
                         ),
                     )
                 }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
                 8 => {
                     rt::serve(
                         call,
                         |(flow_name,)| BasicStreamCtrlServant::get_flow_connection(
                             servant,
                             rt::text(flow_name),
-                        ),
-                    )
-                }
-                9 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                10 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                11 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                12 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
                         ),
                     )
                 }
@@ -666,6 +460,14 @@ pub mod av_streams {
                             rt::slice(the_spec),
                         ),
                     )
+                }
+                0..=4 | 6..=7 | 9..=12 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -772,6 +574,8 @@ pub mod av_streams {
     pub type NegotiatorSkeleton<S> = rt::Skeleton<Negotiator, S>;
 
     impl<S: NegotiatorServant + ?Sized> rt::Dispatch<S> for Negotiator {
+        const FINGERPRINT: u32 = 3156562663;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["negotiate"],
@@ -812,116 +616,6 @@ pub mod av_streams {
     }
 
     impl VDev {
-        /// Adds a property, or changes the value of one that has a value of the same type.
-        pub fn define_property(
-            &self,
-            property_name: &str,
-            property_value: &rt::Any,
-        ) -> Result<(), crate::cos_property_service::property_set::DefinePropertyError> {
-            rt::call(self, "define_property", &(property_name, property_value))
-        }
-
-        /// Defines several properties, one after the other. Those that fail do not prevent the others.
-        pub fn define_properties(
-            &self,
-            nproperties: &[crate::cos_property_service::Property],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DefinePropertiesError,
-        > {
-            rt::call(self, "define_properties", &(nproperties,))
-        }
-
-        /// The number of properties in the set.
-        pub fn get_number_of_properties(&self) -> Result<u32, rt::SystemException> {
-            rt::call(self, "get_number_of_properties", &())
-        }
-
-        /// All names: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_property_names(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::PropertyNames,
-                Option<crate::cos_property_service::PropertyNamesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_property_names", &(how_many,))
-        }
-
-        /// The value of a property.
-        pub fn get_property_value(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            rt::Any,
-            crate::cos_property_service::property_set::GetPropertyValueError,
-        > {
-            rt::call(self, "get_property_value", &(property_name,))
-        }
-
-        /// The values of several properties. A property that fails has a value of the type `void`, and the result is FALSE.
-        pub fn get_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (bool, crate::cos_property_service::Properties),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_properties", &(property_names,))
-        }
-
-        /// All properties: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_properties(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::Properties,
-                Option<crate::cos_property_service::PropertiesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_properties", &(how_many,))
-        }
-
-        /// Deletes a property.
-        pub fn delete_property(
-            &self,
-            property_name: &str,
-        ) -> Result<(), crate::cos_property_service::property_set::DeletePropertyError> {
-            rt::call(self, "delete_property", &(property_name,))
-        }
-
-        /// Deletes several properties, one after the other. Those that fail do not prevent the others.
-        pub fn delete_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DeletePropertiesError,
-        > {
-            rt::call(self, "delete_properties", &(property_names,))
-        }
-
-        /// Deletes all properties whose modes allow it. Returns whether the set is empty now.
-        pub fn delete_all_properties(&self) -> Result<bool, rt::SystemException> {
-            rt::call(self, "delete_all_properties", &())
-        }
-
-        /// Whether there is a property with this name.
-        pub fn is_property_defined(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            bool,
-            crate::cos_property_service::property_set::IsPropertyDefinedError,
-        > {
-            rt::call(self, "is_property_defined", &(property_name,))
-        }
-
         /// Tells the control and the virtual device of the other party.
         pub fn set_peer(
             &self,
@@ -1051,6 +745,7 @@ pub mod av_streams {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
         ];
+        const FINGERPRINT: u32 = 1360252943;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1085,6 +780,7 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\x01\x02\x03\x04\x05\x06\x07\x08\t\n\0\0\0\0\0";
             match operation {
                 0 => {
                     rt::serve(
@@ -1092,104 +788,6 @@ pub mod av_streams {
                         |(the_config_mesg,)| VDevServant::configure(
                             servant,
                             the_config_mesg,
-                        ),
-                    )
-                }
-                1 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                2 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                3 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                4 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                8 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                10 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                11 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
                         ),
                     )
                 }
@@ -1274,6 +872,14 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
+                1..=11 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
                 _ => call.implicit(skeleton),
             }
         }
@@ -1348,116 +954,6 @@ pub mod av_streams {
     }
 
     impl MmDevice {
-        /// Adds a property, or changes the value of one that has a value of the same type.
-        pub fn define_property(
-            &self,
-            property_name: &str,
-            property_value: &rt::Any,
-        ) -> Result<(), crate::cos_property_service::property_set::DefinePropertyError> {
-            rt::call(self, "define_property", &(property_name, property_value))
-        }
-
-        /// Defines several properties, one after the other. Those that fail do not prevent the others.
-        pub fn define_properties(
-            &self,
-            nproperties: &[crate::cos_property_service::Property],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DefinePropertiesError,
-        > {
-            rt::call(self, "define_properties", &(nproperties,))
-        }
-
-        /// The number of properties in the set.
-        pub fn get_number_of_properties(&self) -> Result<u32, rt::SystemException> {
-            rt::call(self, "get_number_of_properties", &())
-        }
-
-        /// All names: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_property_names(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::PropertyNames,
-                Option<crate::cos_property_service::PropertyNamesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_property_names", &(how_many,))
-        }
-
-        /// The value of a property.
-        pub fn get_property_value(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            rt::Any,
-            crate::cos_property_service::property_set::GetPropertyValueError,
-        > {
-            rt::call(self, "get_property_value", &(property_name,))
-        }
-
-        /// The values of several properties. A property that fails has a value of the type `void`, and the result is FALSE.
-        pub fn get_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (bool, crate::cos_property_service::Properties),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_properties", &(property_names,))
-        }
-
-        /// All properties: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_properties(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::Properties,
-                Option<crate::cos_property_service::PropertiesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_properties", &(how_many,))
-        }
-
-        /// Deletes a property.
-        pub fn delete_property(
-            &self,
-            property_name: &str,
-        ) -> Result<(), crate::cos_property_service::property_set::DeletePropertyError> {
-            rt::call(self, "delete_property", &(property_name,))
-        }
-
-        /// Deletes several properties, one after the other. Those that fail do not prevent the others.
-        pub fn delete_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DeletePropertiesError,
-        > {
-            rt::call(self, "delete_properties", &(property_names,))
-        }
-
-        /// Deletes all properties whose modes allow it. Returns whether the set is empty now.
-        pub fn delete_all_properties(&self) -> Result<bool, rt::SystemException> {
-            rt::call(self, "delete_all_properties", &())
-        }
-
-        /// Whether there is a property with this name.
-        pub fn is_property_defined(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            bool,
-            crate::cos_property_service::property_set::IsPropertyDefinedError,
-        > {
-            rt::call(self, "is_property_defined", &(property_name,))
-        }
-
         /// Creates the end point of an A party.
         pub fn create_a(
             &self,
@@ -1638,6 +1134,7 @@ pub mod av_streams {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
         ];
+        const FINGERPRINT: u32 = 3875615539;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1674,6 +1171,7 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\0\0\0\x01\x02\x03\x04\0\x05\x06\0\x07\x08\t\n\0";
             match operation {
                 0 => {
                     rt::serve(
@@ -1780,51 +1278,6 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                8 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 10 => {
                     rt::serve(
                         call,
@@ -1832,24 +1285,6 @@ pub mod av_streams {
                             servant,
                             rt::Option::as_ref(the_ep),
                             rt::text(vdev_name),
-                        ),
-                    )
-                }
-                11 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                12 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
                         ),
                     )
                 }
@@ -1862,41 +1297,6 @@ pub mod av_streams {
                         ),
                     )
                 }
-                14 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                17 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 18 => {
                     rt::serve(
                         call,
@@ -1905,6 +1305,14 @@ pub mod av_streams {
                             rt::text(flow_name),
                         ),
                     )
+                }
+                5..=9 | 11..=12 | 14..=17 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -1997,116 +1405,6 @@ pub mod av_streams {
     }
 
     impl StreamEndPoint {
-        /// Adds a property, or changes the value of one that has a value of the same type.
-        pub fn define_property(
-            &self,
-            property_name: &str,
-            property_value: &rt::Any,
-        ) -> Result<(), crate::cos_property_service::property_set::DefinePropertyError> {
-            rt::call(self, "define_property", &(property_name, property_value))
-        }
-
-        /// Defines several properties, one after the other. Those that fail do not prevent the others.
-        pub fn define_properties(
-            &self,
-            nproperties: &[crate::cos_property_service::Property],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DefinePropertiesError,
-        > {
-            rt::call(self, "define_properties", &(nproperties,))
-        }
-
-        /// The number of properties in the set.
-        pub fn get_number_of_properties(&self) -> Result<u32, rt::SystemException> {
-            rt::call(self, "get_number_of_properties", &())
-        }
-
-        /// All names: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_property_names(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::PropertyNames,
-                Option<crate::cos_property_service::PropertyNamesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_property_names", &(how_many,))
-        }
-
-        /// The value of a property.
-        pub fn get_property_value(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            rt::Any,
-            crate::cos_property_service::property_set::GetPropertyValueError,
-        > {
-            rt::call(self, "get_property_value", &(property_name,))
-        }
-
-        /// The values of several properties. A property that fails has a value of the type `void`, and the result is FALSE.
-        pub fn get_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (bool, crate::cos_property_service::Properties),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_properties", &(property_names,))
-        }
-
-        /// All properties: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_properties(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::Properties,
-                Option<crate::cos_property_service::PropertiesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_properties", &(how_many,))
-        }
-
-        /// Deletes a property.
-        pub fn delete_property(
-            &self,
-            property_name: &str,
-        ) -> Result<(), crate::cos_property_service::property_set::DeletePropertyError> {
-            rt::call(self, "delete_property", &(property_name,))
-        }
-
-        /// Deletes several properties, one after the other. Those that fail do not prevent the others.
-        pub fn delete_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DeletePropertiesError,
-        > {
-            rt::call(self, "delete_properties", &(property_names,))
-        }
-
-        /// Deletes all properties whose modes allow it. Returns whether the set is empty now.
-        pub fn delete_all_properties(&self) -> Result<bool, rt::SystemException> {
-            rt::call(self, "delete_all_properties", &())
-        }
-
-        /// Whether there is a property with this name.
-        pub fn is_property_defined(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            bool,
-            crate::cos_property_service::property_set::IsPropertyDefinedError,
-        > {
-            rt::call(self, "is_property_defined", &(property_name,))
-        }
-
         /// Stops these flows; all flows if the sequence is empty.
         pub fn stop(
             &self,
@@ -2351,6 +1649,7 @@ pub mod av_streams {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
         ];
+        const FINGERPRINT: u32 = 3935983285;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -2394,6 +1693,7 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\x01\x02\x03\x04\0\0\x05\x06\0\x07\x08\t\n\0\0\0\0\0\0\0\0\0\0";
             match operation {
                 0 => {
                     rt::serve(
@@ -2425,51 +1725,6 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                2 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                3 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 7 => {
                     rt::serve(
                         call,
@@ -2488,65 +1743,12 @@ pub mod av_streams {
                         ),
                     )
                 }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                10 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
                 11 => {
                     rt::serve(
                         call,
                         |(flow_name,)| StreamEndPointServant::get_fep(
                             servant,
                             rt::text(flow_name),
-                        ),
-                    )
-                }
-                12 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                13 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                14 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
                         ),
                     )
                 }
@@ -2667,6 +1869,14 @@ pub mod av_streams {
                             rt::slice(the_spec),
                         ),
                     )
+                }
+                2..=6 | 9..=10 | 12..=15 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -2818,6 +2028,7 @@ pub mod av_streams {
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
             "IDL:omg.org/AVStreams/StreamEndPoint:1.0",
         ];
+        const FINGERPRINT: u32 = 1491234556;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -2864,7 +2075,7 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\x01\0\0\0\0\0\0\x07\x08\0\0\0\x0B\0\0\0\0\x10\0\x11\x12\x13\x14\x15\x16\x17\x18\x19";
+            const INDEXES: &[u8] = b"\0\x01\0\0\x01\x02\x03\x04\x07\x08\0\x05\x06\x0B\x07\x08\t\n\x10\0\x11\x12\x13\x14\x15\x16\x17\x18\x19";
             match operation {
                 2 => {
                     let input = &mut call.arguments()?;
@@ -2887,51 +2098,6 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                3 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                4 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                5 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                7 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 10 => {
                     rt::serve(
                         call,
@@ -2939,59 +2105,6 @@ pub mod av_streams {
                             servant,
                             rt::Option::as_ref(the_ep),
                             rt::slice(the_spec),
-                        ),
-                    )
-                }
-                11 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                12 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                14 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                17 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
                         ),
                     )
                 }
@@ -3014,6 +2127,14 @@ pub mod av_streams {
                         }
                         Err(error) => call.raise(&error),
                     }
+                }
+                3..=7 | 11..=12 | 14..=17 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=1 | 8..=9 | 13 | 18 | 20..=28 => {
                     rt::inherited::<
@@ -3099,6 +2220,7 @@ pub mod av_streams {
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
             "IDL:omg.org/AVStreams/StreamEndPoint:1.0",
         ];
+        const FINGERPRINT: u32 = 226197525;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -3143,106 +2265,8 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\x01\0\0\0\0\0\x07\x08\0\0\x0B\0\0\0\0\x10\0\x11\x12\x13\x14\x15\x16\x17\x18\x19";
+            const INDEXES: &[u8] = b"\0\x01\0\x01\x02\x03\x04\x07\x08\x05\x06\x0B\x07\x08\t\n\x10\0\x11\x12\x13\x14\x15\x16\x17\x18\x19";
             match operation {
-                2 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                3 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                10 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                12 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                13 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                14 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 17 => {
                     let input = &mut call.arguments()?;
                     let mut the_qos: StreamQoS = rt::decode(input)?;
@@ -3262,6 +2286,14 @@ pub mod av_streams {
                         }
                         Err(error) => call.raise(&error),
                     }
+                }
+                2..=6 | 9..=10 | 12..=15 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=1 | 7..=8 | 11 | 16 | 18..=26 => {
                     rt::inherited::<
@@ -3428,6 +2460,7 @@ pub mod av_streams {
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
             "IDL:omg.org/AVStreams/Basic_StreamCtrl:1.0",
         ];
+        const FINGERPRINT: u32 = 2731523561;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -3470,7 +2503,7 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\0\0\0\0\0\0\x05\0\0\x08\0\0\0\0\0\r\x0E\x0F\x10\x11\x12\0\0\0";
+            const INDEXES: &[u8] = b"\0\0\0\x01\x02\x03\x04\x05\x05\x06\x08\x07\x08\t\0\n\r\x0E\x0F\x10\x11\x12\0\0\0";
             match operation {
                 0 => {
                     let input = &mut call.arguments()?;
@@ -3518,110 +2551,12 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                2 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                3 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                8 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                11 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                12 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                13 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 14 => {
                     rt::serve(
                         call,
                         |(adev,)| StreamCtrlServant::get_related_vdev(
                             servant,
                             rt::Option::as_ref(adev),
-                        ),
-                    )
-                }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
                         ),
                     )
                 }
@@ -3645,6 +2580,14 @@ pub mod av_streams {
                             rt::slice(the_spec),
                         ),
                     )
+                }
+                2..=6 | 8..=9 | 11..=13 | 15 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 7 | 10 | 16..=21 => {
                     rt::inherited::<
@@ -3697,116 +2640,6 @@ pub mod av_streams {
     }
 
     impl MCastConfigIf {
-        /// Adds a property, or changes the value of one that has a value of the same type.
-        pub fn define_property(
-            &self,
-            property_name: &str,
-            property_value: &rt::Any,
-        ) -> Result<(), crate::cos_property_service::property_set::DefinePropertyError> {
-            rt::call(self, "define_property", &(property_name, property_value))
-        }
-
-        /// Defines several properties, one after the other. Those that fail do not prevent the others.
-        pub fn define_properties(
-            &self,
-            nproperties: &[crate::cos_property_service::Property],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DefinePropertiesError,
-        > {
-            rt::call(self, "define_properties", &(nproperties,))
-        }
-
-        /// The number of properties in the set.
-        pub fn get_number_of_properties(&self) -> Result<u32, rt::SystemException> {
-            rt::call(self, "get_number_of_properties", &())
-        }
-
-        /// All names: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_property_names(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::PropertyNames,
-                Option<crate::cos_property_service::PropertyNamesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_property_names", &(how_many,))
-        }
-
-        /// The value of a property.
-        pub fn get_property_value(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            rt::Any,
-            crate::cos_property_service::property_set::GetPropertyValueError,
-        > {
-            rt::call(self, "get_property_value", &(property_name,))
-        }
-
-        /// The values of several properties. A property that fails has a value of the type `void`, and the result is FALSE.
-        pub fn get_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (bool, crate::cos_property_service::Properties),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_properties", &(property_names,))
-        }
-
-        /// All properties: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_properties(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::Properties,
-                Option<crate::cos_property_service::PropertiesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_properties", &(how_many,))
-        }
-
-        /// Deletes a property.
-        pub fn delete_property(
-            &self,
-            property_name: &str,
-        ) -> Result<(), crate::cos_property_service::property_set::DeletePropertyError> {
-            rt::call(self, "delete_property", &(property_name,))
-        }
-
-        /// Deletes several properties, one after the other. Those that fail do not prevent the others.
-        pub fn delete_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DeletePropertiesError,
-        > {
-            rt::call(self, "delete_properties", &(property_names,))
-        }
-
-        /// Deletes all properties whose modes allow it. Returns whether the set is empty now.
-        pub fn delete_all_properties(&self) -> Result<bool, rt::SystemException> {
-            rt::call(self, "delete_all_properties", &())
-        }
-
-        /// Whether there is a property with this name.
-        pub fn is_property_defined(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            bool,
-            crate::cos_property_service::property_set::IsPropertyDefinedError,
-        > {
-            rt::call(self, "is_property_defined", &(property_name,))
-        }
-
         /// Adds a virtual device or flow end point.
         pub fn set_peer(
             &self,
@@ -3900,6 +2733,7 @@ pub mod av_streams {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
         ];
+        const FINGERPRINT: u32 = 3989760957;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -3933,6 +2767,7 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\x01\x02\x03\x04\x05\x06\x07\x08\t\n\0\0\0\0";
             match operation {
                 0 => {
                     rt::serve(
@@ -3940,104 +2775,6 @@ pub mod av_streams {
                         |(a_configuration,)| MCastConfigIfServant::configure(
                             servant,
                             a_configuration,
-                        ),
-                    )
-                }
-                1 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                2 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                3 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                4 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                8 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                10 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                11 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
                         ),
                     )
                 }
@@ -4090,6 +2827,14 @@ pub mod av_streams {
                         }
                         Err(error) => call.raise(&error),
                     }
+                }
+                1..=11 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -4271,6 +3016,7 @@ pub mod av_streams {
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
             "IDL:omg.org/AVStreams/FlowEndPoint:1.0",
         ];
+        const FINGERPRINT: u32 = 652149740;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -4322,7 +3068,7 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\x01\x02\x03\0\x04\0\0\0\0\0\n\0\0\r\0\0\0\0\x11\x12\0\x14\x15\x16\x17\0\x18\x19\0\x1A\x1B\x1C\x1D";
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\0\x04\0\x01\x02\x03\x04\n\x05\x06\r\x07\x08\t\0\x11\x12\n\x14\x15\x16\x17\0\x18\x19\0\x1A\x1B\x1C\x1D";
             match operation {
                 4 => {
                     let input = &mut call.arguments()?;
@@ -4346,110 +3092,12 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                7 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                8 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                10 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                12 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                13 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                15 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                17 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 18 => {
                     rt::serve(
                         call,
                         |(pcol_name,)| FlowProducerServant::get_rev_channel(
                             servant,
                             rt::text(pcol_name),
-                        ),
-                    )
-                }
-                21 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
                         ),
                     )
                 }
@@ -4470,6 +3118,14 @@ pub mod av_streams {
                             *source_id,
                         ),
                     )
+                }
+                6..=10 | 12..=13 | 15..=17 | 21 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=3 | 5 | 11 | 14 | 19..=20 | 22..=25 | 27..=28 | 30..=33 => {
                     rt::inherited::<
@@ -4526,6 +3182,7 @@ pub mod av_streams {
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
             "IDL:omg.org/AVStreams/FlowEndPoint:1.0",
         ];
+        const FINGERPRINT: u32 = 3519902444;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -4573,105 +3230,15 @@ pub mod av_streams {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\0\0\0\0\0\n\0\0\r\0\0\0\x11\x12\0\x14\x15\x16\x17\x18\x19\x1A\x1B\x1C\x1D";
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\0\x01\x02\x03\x04\n\x05\x06\r\x07\x08\t\x11\x12\n\x14\x15\x16\x17\x18\x19\x1A\x1B\x1C\x1D";
             match operation {
-                5 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                8 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                11 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                12 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                14 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                19 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
+                5..=9 | 11..=12 | 14..=16 | 19 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 0..=4 | 10 | 13 | 17..=18 | 20..=29 => {
                     rt::inherited::<
@@ -4694,116 +3261,6 @@ pub mod av_streams {
     }
 
     impl FlowEndPoint {
-        /// Adds a property, or changes the value of one that has a value of the same type.
-        pub fn define_property(
-            &self,
-            property_name: &str,
-            property_value: &rt::Any,
-        ) -> Result<(), crate::cos_property_service::property_set::DefinePropertyError> {
-            rt::call(self, "define_property", &(property_name, property_value))
-        }
-
-        /// Defines several properties, one after the other. Those that fail do not prevent the others.
-        pub fn define_properties(
-            &self,
-            nproperties: &[crate::cos_property_service::Property],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DefinePropertiesError,
-        > {
-            rt::call(self, "define_properties", &(nproperties,))
-        }
-
-        /// The number of properties in the set.
-        pub fn get_number_of_properties(&self) -> Result<u32, rt::SystemException> {
-            rt::call(self, "get_number_of_properties", &())
-        }
-
-        /// All names: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_property_names(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::PropertyNames,
-                Option<crate::cos_property_service::PropertyNamesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_property_names", &(how_many,))
-        }
-
-        /// The value of a property.
-        pub fn get_property_value(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            rt::Any,
-            crate::cos_property_service::property_set::GetPropertyValueError,
-        > {
-            rt::call(self, "get_property_value", &(property_name,))
-        }
-
-        /// The values of several properties. A property that fails has a value of the type `void`, and the result is FALSE.
-        pub fn get_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (bool, crate::cos_property_service::Properties),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_properties", &(property_names,))
-        }
-
-        /// All properties: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_properties(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::Properties,
-                Option<crate::cos_property_service::PropertiesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_properties", &(how_many,))
-        }
-
-        /// Deletes a property.
-        pub fn delete_property(
-            &self,
-            property_name: &str,
-        ) -> Result<(), crate::cos_property_service::property_set::DeletePropertyError> {
-            rt::call(self, "delete_property", &(property_name,))
-        }
-
-        /// Deletes several properties, one after the other. Those that fail do not prevent the others.
-        pub fn delete_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DeletePropertiesError,
-        > {
-            rt::call(self, "delete_properties", &(property_names,))
-        }
-
-        /// Deletes all properties whose modes allow it. Returns whether the set is empty now.
-        pub fn delete_all_properties(&self) -> Result<bool, rt::SystemException> {
-            rt::call(self, "delete_all_properties", &())
-        }
-
-        /// Whether there is a property with this name.
-        pub fn is_property_defined(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            bool,
-            crate::cos_property_service::property_set::IsPropertyDefinedError,
-        > {
-            rt::call(self, "is_property_defined", &(property_name,))
-        }
-
         /// Reserves the end point for the caller. Returns whether it was free.
         pub fn lock(&self) -> Result<bool, rt::SystemException> {
             rt::call(self, "lock", &())
@@ -5077,6 +3534,7 @@ pub mod av_streams {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
         ];
+        const FINGERPRINT: u32 = 3519902444;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -5124,6 +3582,7 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\0\0\0\x01\x02\x03\x04\0\x05\x06\0\x07\x08\t\0\0\n\0\0\0\0\0\0\0\0\0\0";
             match operation {
                 0 => {
                     rt::answer(
@@ -5171,97 +3630,8 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                8 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 10 => rt::answer(call, FlowEndPointServant::destroy(servant)),
-                11 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                12 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
                 13 => rt::answer(call, FlowEndPointServant::get_connected_fep(servant)),
-                14 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 17 => {
                     let input = &mut call.arguments()?;
                     let mut the_qos: QoS = rt::decode(input)?;
@@ -5292,15 +3662,6 @@ pub mod av_streams {
                         |(fep,)| FlowEndPointServant::is_fep_compatible(
                             servant,
                             rt::Option::as_ref(fep),
-                        ),
-                    )
-                }
-                19 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
                         ),
                     )
                 }
@@ -5386,6 +3747,14 @@ pub mod av_streams {
                             fp_settings,
                         ),
                     )
+                }
+                5..=9 | 11..=12 | 14..=16 | 19 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -5511,116 +3880,6 @@ pub mod av_streams {
     }
 
     impl FDev {
-        /// Adds a property, or changes the value of one that has a value of the same type.
-        pub fn define_property(
-            &self,
-            property_name: &str,
-            property_value: &rt::Any,
-        ) -> Result<(), crate::cos_property_service::property_set::DefinePropertyError> {
-            rt::call(self, "define_property", &(property_name, property_value))
-        }
-
-        /// Defines several properties, one after the other. Those that fail do not prevent the others.
-        pub fn define_properties(
-            &self,
-            nproperties: &[crate::cos_property_service::Property],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DefinePropertiesError,
-        > {
-            rt::call(self, "define_properties", &(nproperties,))
-        }
-
-        /// The number of properties in the set.
-        pub fn get_number_of_properties(&self) -> Result<u32, rt::SystemException> {
-            rt::call(self, "get_number_of_properties", &())
-        }
-
-        /// All names: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_property_names(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::PropertyNames,
-                Option<crate::cos_property_service::PropertyNamesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_property_names", &(how_many,))
-        }
-
-        /// The value of a property.
-        pub fn get_property_value(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            rt::Any,
-            crate::cos_property_service::property_set::GetPropertyValueError,
-        > {
-            rt::call(self, "get_property_value", &(property_name,))
-        }
-
-        /// The values of several properties. A property that fails has a value of the type `void`, and the result is FALSE.
-        pub fn get_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (bool, crate::cos_property_service::Properties),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_properties", &(property_names,))
-        }
-
-        /// All properties: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_properties(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::Properties,
-                Option<crate::cos_property_service::PropertiesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_properties", &(how_many,))
-        }
-
-        /// Deletes a property.
-        pub fn delete_property(
-            &self,
-            property_name: &str,
-        ) -> Result<(), crate::cos_property_service::property_set::DeletePropertyError> {
-            rt::call(self, "delete_property", &(property_name,))
-        }
-
-        /// Deletes several properties, one after the other. Those that fail do not prevent the others.
-        pub fn delete_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DeletePropertiesError,
-        > {
-            rt::call(self, "delete_properties", &(property_names,))
-        }
-
-        /// Deletes all properties whose modes allow it. Returns whether the set is empty now.
-        pub fn delete_all_properties(&self) -> Result<bool, rt::SystemException> {
-            rt::call(self, "delete_all_properties", &())
-        }
-
-        /// Whether there is a property with this name.
-        pub fn is_property_defined(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            bool,
-            crate::cos_property_service::property_set::IsPropertyDefinedError,
-        > {
-            rt::call(self, "is_property_defined", &(property_name,))
-        }
-
         /// Creates a producer.
         pub fn create_producer(
             &self,
@@ -5734,6 +3993,7 @@ pub mod av_streams {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
         ];
+        const FINGERPRINT: u32 = 2728931175;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -5767,6 +4027,7 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\0\0\x01\x02\x03\x04\0\x05\x06\x07\x08\t\n";
             match operation {
                 0 => {
                     let input = &mut call.arguments()?;
@@ -5854,51 +4115,6 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                4 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                6 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                8 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 9 => {
                     rt::serve(
                         call,
@@ -5909,58 +4125,13 @@ pub mod av_streams {
                         ),
                     )
                 }
-                10 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                11 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                12 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                13 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                14 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
+                4..=8 | 10..=15 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -6014,116 +4185,6 @@ pub mod av_streams {
     }
 
     impl FlowConnection {
-        /// Adds a property, or changes the value of one that has a value of the same type.
-        pub fn define_property(
-            &self,
-            property_name: &str,
-            property_value: &rt::Any,
-        ) -> Result<(), crate::cos_property_service::property_set::DefinePropertyError> {
-            rt::call(self, "define_property", &(property_name, property_value))
-        }
-
-        /// Defines several properties, one after the other. Those that fail do not prevent the others.
-        pub fn define_properties(
-            &self,
-            nproperties: &[crate::cos_property_service::Property],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DefinePropertiesError,
-        > {
-            rt::call(self, "define_properties", &(nproperties,))
-        }
-
-        /// The number of properties in the set.
-        pub fn get_number_of_properties(&self) -> Result<u32, rt::SystemException> {
-            rt::call(self, "get_number_of_properties", &())
-        }
-
-        /// All names: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_property_names(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::PropertyNames,
-                Option<crate::cos_property_service::PropertyNamesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_property_names", &(how_many,))
-        }
-
-        /// The value of a property.
-        pub fn get_property_value(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            rt::Any,
-            crate::cos_property_service::property_set::GetPropertyValueError,
-        > {
-            rt::call(self, "get_property_value", &(property_name,))
-        }
-
-        /// The values of several properties. A property that fails has a value of the type `void`, and the result is FALSE.
-        pub fn get_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (bool, crate::cos_property_service::Properties),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_properties", &(property_names,))
-        }
-
-        /// All properties: at most this many at once, and an iterator over the others if there are any.
-        pub fn get_all_properties(
-            &self,
-            how_many: u32,
-        ) -> Result<
-            (
-                crate::cos_property_service::Properties,
-                Option<crate::cos_property_service::PropertiesIterator>,
-            ),
-            rt::SystemException,
-        > {
-            rt::call(self, "get_all_properties", &(how_many,))
-        }
-
-        /// Deletes a property.
-        pub fn delete_property(
-            &self,
-            property_name: &str,
-        ) -> Result<(), crate::cos_property_service::property_set::DeletePropertyError> {
-            rt::call(self, "delete_property", &(property_name,))
-        }
-
-        /// Deletes several properties, one after the other. Those that fail do not prevent the others.
-        pub fn delete_properties(
-            &self,
-            property_names: &[crate::cos_property_service::PropertyName],
-        ) -> Result<
-            (),
-            crate::cos_property_service::property_set::DeletePropertiesError,
-        > {
-            rt::call(self, "delete_properties", &(property_names,))
-        }
-
-        /// Deletes all properties whose modes allow it. Returns whether the set is empty now.
-        pub fn delete_all_properties(&self) -> Result<bool, rt::SystemException> {
-            rt::call(self, "delete_all_properties", &())
-        }
-
-        /// Whether there is a property with this name.
-        pub fn is_property_defined(
-            &self,
-            property_name: &str,
-        ) -> Result<
-            bool,
-            crate::cos_property_service::property_set::IsPropertyDefinedError,
-        > {
-            rt::call(self, "is_property_defined", &(property_name,))
-        }
-
         /// Stops the flow.
         pub fn stop(&self) -> Result<(), rt::SystemException> {
             rt::call(self, "stop", &())
@@ -6310,6 +4371,7 @@ pub mod av_streams {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
         ];
+        const FINGERPRINT: u32 = 2380805589;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -6350,6 +4412,7 @@ pub mod av_streams {
             operation: usize,
             mut call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\0\0\x01\x02\x03\x04\0\0\0\x05\x06\x07\x08\t\n\0\0\0\0\0";
             match operation {
                 0 => {
                     let input = &mut call.arguments()?;
@@ -6431,51 +4494,6 @@ pub mod av_streams {
                         Err(error) => call.raise(&error),
                     }
                 }
-                4 => {
-                    rt::serve(
-                        call,
-                        |(nproperties,)| crate::cos_property_service::PropertySetServant::define_properties(
-                            servant,
-                            rt::slice(nproperties),
-                        ),
-                    )
-                }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(property_name, property_value)| crate::cos_property_service::PropertySetServant::define_property(
-                            servant,
-                            rt::text(property_name),
-                            property_value,
-                        ),
-                    )
-                }
-                6 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::delete_all_properties(
-                            servant,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::delete_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                8 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::delete_property(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
                 9 => rt::answer(call, FlowConnectionServant::destroy(servant)),
                 10 => rt::answer(call, FlowConnectionServant::disconnect(servant)),
                 11 => {
@@ -6484,59 +4502,6 @@ pub mod av_streams {
                         |(target,)| FlowConnectionServant::drop(
                             servant,
                             rt::Option::as_ref(target),
-                        ),
-                    )
-                }
-                12 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_properties(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                13 => {
-                    rt::serve(
-                        call,
-                        |(how_many,)| crate::cos_property_service::PropertySetServant::get_all_property_names(
-                            servant,
-                            *how_many,
-                        ),
-                    )
-                }
-                14 => {
-                    rt::answer(
-                        call,
-                        crate::cos_property_service::PropertySetServant::get_number_of_properties(
-                            servant,
-                        ),
-                    )
-                }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(property_names,)| crate::cos_property_service::PropertySetServant::get_properties(
-                            servant,
-                            rt::slice(property_names),
-                        ),
-                    )
-                }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::get_property_value(
-                            servant,
-                            rt::text(property_name),
-                        ),
-                    )
-                }
-                17 => {
-                    rt::serve(
-                        call,
-                        |(property_name,)| crate::cos_property_service::PropertySetServant::is_property_defined(
-                            servant,
-                            rt::text(property_name),
                         ),
                     )
                 }
@@ -6574,6 +4539,14 @@ pub mod av_streams {
                             fp_settings,
                         ),
                     )
+                }
+                4..=8 | 12..=17 => {
+                    rt::inherited_external::<
+                        crate::cos_property_service::PropertySet,
+                        _,
+                        _,
+                        3458905160,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -6847,6 +4820,8 @@ pub mod av_streams {
     pub type MediaControlSkeleton<S> = rt::Skeleton<MediaControl, S>;
 
     impl<S: MediaControlServant + ?Sized> rt::Dispatch<S> for MediaControl {
+        const FINGERPRINT: u32 = 2188887897;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[

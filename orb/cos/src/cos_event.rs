@@ -14,7 +14,7 @@ pub mod cos_event_comm {
     pub struct PushConsumer(rt::ObjectRef);
     rt::reference! {
         object_reference PushConsumer(rt::ObjectRef), "IDL:omg.org/CosEventComm/PushConsumer:1.0",
-        "PushConsumer", async narrow_async
+        "PushConsumer"
     }
 
     impl PushConsumer {
@@ -55,6 +55,8 @@ pub mod cos_event_comm {
     pub type PushConsumerSkeleton<S> = rt::Skeleton<PushConsumer, S>;
 
     impl<S: PushConsumerServant + ?Sized> rt::Dispatch<S> for PushConsumer {
+        const FINGERPRINT: u32 = 2191600943;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["disconnect_push_consumer", "push"],
@@ -103,7 +105,7 @@ pub mod cos_event_comm {
     pub struct PushSupplier(rt::ObjectRef);
     rt::reference! {
         object_reference PushSupplier(rt::ObjectRef), "IDL:omg.org/CosEventComm/PushSupplier:1.0",
-        "PushSupplier", async narrow_async
+        "PushSupplier"
     }
 
     impl PushSupplier {
@@ -129,6 +131,8 @@ pub mod cos_event_comm {
     pub type PushSupplierSkeleton<S> = rt::Skeleton<PushSupplier, S>;
 
     impl<S: PushSupplierServant + ?Sized> rt::Dispatch<S> for PushSupplier {
+        const FINGERPRINT: u32 = 2596383976;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["disconnect_push_supplier"],
@@ -161,7 +165,7 @@ pub mod cos_event_comm {
     pub struct PullSupplier(rt::ObjectRef);
     rt::reference! {
         object_reference PullSupplier(rt::ObjectRef), "IDL:omg.org/CosEventComm/PullSupplier:1.0",
-        "PullSupplier", async narrow_async
+        "PullSupplier"
     }
 
     impl PullSupplier {
@@ -213,6 +217,8 @@ pub mod cos_event_comm {
     pub type PullSupplierSkeleton<S> = rt::Skeleton<PullSupplier, S>;
 
     impl<S: PullSupplierServant + ?Sized> rt::Dispatch<S> for PullSupplier {
+        const FINGERPRINT: u32 = 2919353482;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["disconnect_pull_supplier", "pull", "try_pull"],
@@ -256,7 +262,7 @@ pub mod cos_event_comm {
     pub struct PullConsumer(rt::ObjectRef);
     rt::reference! {
         object_reference PullConsumer(rt::ObjectRef), "IDL:omg.org/CosEventComm/PullConsumer:1.0",
-        "PullConsumer", async narrow_async
+        "PullConsumer"
     }
 
     impl PullConsumer {
@@ -282,6 +288,8 @@ pub mod cos_event_comm {
     pub type PullConsumerSkeleton<S> = rt::Skeleton<PullConsumer, S>;
 
     impl<S: PullConsumerServant + ?Sized> rt::Dispatch<S> for PullConsumer {
+        const FINGERPRINT: u32 = 3225940319;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["disconnect_pull_consumer"],
@@ -333,7 +341,7 @@ pub mod cos_event_channel_admin {
     pub struct ProxyPushConsumer(super::cos_event_comm::PushConsumer);
     rt::reference! {
         object_reference ProxyPushConsumer(super::cos_event_comm::PushConsumer),
-        "IDL:omg.org/CosEventChannelAdmin/ProxyPushConsumer:1.0", "ProxyPushConsumer", async narrow_async,
+        "IDL:omg.org/CosEventChannelAdmin/ProxyPushConsumer:1.0", "ProxyPushConsumer",
         super::cos_event_comm::PushConsumer
     }
 
@@ -370,6 +378,7 @@ pub mod cos_event_channel_admin {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosEventComm/PushConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 4179465689;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -429,7 +438,7 @@ pub mod cos_event_channel_admin {
     pub struct ProxyPullSupplier(super::cos_event_comm::PullSupplier);
     rt::reference! {
         object_reference ProxyPullSupplier(super::cos_event_comm::PullSupplier),
-        "IDL:omg.org/CosEventChannelAdmin/ProxyPullSupplier:1.0", "ProxyPullSupplier", async narrow_async,
+        "IDL:omg.org/CosEventChannelAdmin/ProxyPullSupplier:1.0", "ProxyPullSupplier",
         super::cos_event_comm::PullSupplier
     }
 
@@ -466,6 +475,7 @@ pub mod cos_event_channel_admin {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosEventComm/PullSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 294201067;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -521,7 +531,7 @@ pub mod cos_event_channel_admin {
     pub struct ProxyPullConsumer(super::cos_event_comm::PullConsumer);
     rt::reference! {
         object_reference ProxyPullConsumer(super::cos_event_comm::PullConsumer),
-        "IDL:omg.org/CosEventChannelAdmin/ProxyPullConsumer:1.0", "ProxyPullConsumer", async narrow_async,
+        "IDL:omg.org/CosEventChannelAdmin/ProxyPullConsumer:1.0", "ProxyPullConsumer",
         super::cos_event_comm::PullConsumer
     }
 
@@ -558,6 +568,7 @@ pub mod cos_event_channel_admin {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosEventComm/PullConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 3172717453;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -621,7 +632,7 @@ pub mod cos_event_channel_admin {
     pub struct ProxyPushSupplier(super::cos_event_comm::PushSupplier);
     rt::reference! {
         object_reference ProxyPushSupplier(super::cos_event_comm::PushSupplier),
-        "IDL:omg.org/CosEventChannelAdmin/ProxyPushSupplier:1.0", "ProxyPushSupplier", async narrow_async,
+        "IDL:omg.org/CosEventChannelAdmin/ProxyPushSupplier:1.0", "ProxyPushSupplier",
         super::cos_event_comm::PushSupplier
     }
 
@@ -658,6 +669,7 @@ pub mod cos_event_channel_admin {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosEventComm/PushSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 2892441742;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -708,7 +720,7 @@ pub mod cos_event_channel_admin {
     pub struct ConsumerAdmin(rt::ObjectRef);
     rt::reference! {
         object_reference ConsumerAdmin(rt::ObjectRef), "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0",
-        "ConsumerAdmin", async narrow_async
+        "ConsumerAdmin"
     }
 
     impl ConsumerAdmin {
@@ -756,6 +768,8 @@ pub mod cos_event_channel_admin {
     pub type ConsumerAdminSkeleton<S> = rt::Skeleton<ConsumerAdmin, S>;
 
     impl<S: ConsumerAdminServant + ?Sized> rt::Dispatch<S> for ConsumerAdmin {
+        const FINGERPRINT: u32 = 2092715389;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["obtain_pull_supplier", "obtain_push_supplier"],
@@ -788,7 +802,7 @@ pub mod cos_event_channel_admin {
     pub struct SupplierAdmin(rt::ObjectRef);
     rt::reference! {
         object_reference SupplierAdmin(rt::ObjectRef), "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0",
-        "SupplierAdmin", async narrow_async
+        "SupplierAdmin"
     }
 
     impl SupplierAdmin {
@@ -836,6 +850,8 @@ pub mod cos_event_channel_admin {
     pub type SupplierAdminSkeleton<S> = rt::Skeleton<SupplierAdmin, S>;
 
     impl<S: SupplierAdminServant + ?Sized> rt::Dispatch<S> for SupplierAdmin {
+        const FINGERPRINT: u32 = 2749638971;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["obtain_pull_consumer", "obtain_push_consumer"],
@@ -868,7 +884,7 @@ pub mod cos_event_channel_admin {
     pub struct EventChannel(rt::ObjectRef);
     rt::reference! {
         object_reference EventChannel(rt::ObjectRef), "IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0",
-        "EventChannel", async narrow_async
+        "EventChannel"
     }
 
     impl EventChannel {
@@ -924,6 +940,8 @@ pub mod cos_event_channel_admin {
     pub type EventChannelSkeleton<S> = rt::Skeleton<EventChannel, S>;
 
     impl<S: EventChannelServant + ?Sized> rt::Dispatch<S> for EventChannel {
+        const FINGERPRINT: u32 = 1405487701;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "for_consumers", "for_suppliers"],
@@ -959,7 +977,7 @@ pub mod cos_typed_event_comm {
     pub struct TypedPushConsumer(super::cos_event_comm::PushConsumer);
     rt::reference! {
         object_reference TypedPushConsumer(super::cos_event_comm::PushConsumer),
-        "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0", "TypedPushConsumer", async narrow_async,
+        "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0", "TypedPushConsumer",
         super::cos_event_comm::PushConsumer
     }
 
@@ -993,6 +1011,7 @@ pub mod cos_typed_event_comm {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosEventComm/PushConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 387537529;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1034,7 +1053,7 @@ pub mod cos_typed_event_comm {
     pub struct TypedPullSupplier(super::cos_event_comm::PullSupplier);
     rt::reference! {
         object_reference TypedPullSupplier(super::cos_event_comm::PullSupplier),
-        "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0", "TypedPullSupplier", async narrow_async,
+        "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0", "TypedPullSupplier",
         super::cos_event_comm::PullSupplier
     }
 
@@ -1068,6 +1087,7 @@ pub mod cos_typed_event_comm {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosEventComm/PullSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 86323764;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1133,8 +1153,8 @@ pub mod cos_typed_event_channel_admin {
     rt::reference! {
         object_reference TypedProxyPushConsumer(super::cos_event_channel_admin::ProxyPushConsumer),
         "IDL:omg.org/CosTypedEventChannelAdmin/TypedProxyPushConsumer:1.0", "TypedProxyPushConsumer",
-        async narrow_async, super::cos_event_comm::PushConsumer,
-        super::cos_event_channel_admin::ProxyPushConsumer, super::cos_typed_event_comm::TypedPushConsumer
+        super::cos_event_comm::PushConsumer, super::cos_event_channel_admin::ProxyPushConsumer,
+        super::cos_typed_event_comm::TypedPushConsumer
     }
 
     impl TypedProxyPushConsumer {
@@ -1166,6 +1186,7 @@ pub mod cos_typed_event_channel_admin {
             "IDL:omg.org/CosEventChannelAdmin/ProxyPushConsumer:1.0",
             "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 4007622338;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1221,8 +1242,8 @@ pub mod cos_typed_event_channel_admin {
     rt::reference! {
         object_reference TypedProxyPullSupplier(super::cos_event_channel_admin::ProxyPullSupplier),
         "IDL:omg.org/CosTypedEventChannelAdmin/TypedProxyPullSupplier:1.0", "TypedProxyPullSupplier",
-        async narrow_async, super::cos_event_comm::PullSupplier,
-        super::cos_event_channel_admin::ProxyPullSupplier, super::cos_typed_event_comm::TypedPullSupplier
+        super::cos_event_comm::PullSupplier, super::cos_event_channel_admin::ProxyPullSupplier,
+        super::cos_typed_event_comm::TypedPullSupplier
     }
 
     impl TypedProxyPullSupplier {
@@ -1254,6 +1275,7 @@ pub mod cos_typed_event_channel_admin {
             "IDL:omg.org/CosEventChannelAdmin/ProxyPullSupplier:1.0",
             "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 2267510439;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1310,7 +1332,7 @@ pub mod cos_typed_event_channel_admin {
     rt::reference! {
         object_reference TypedSupplierAdmin(super::cos_event_channel_admin::SupplierAdmin),
         "IDL:omg.org/CosTypedEventChannelAdmin/TypedSupplierAdmin:1.0", "TypedSupplierAdmin",
-        async narrow_async, super::cos_event_channel_admin::SupplierAdmin
+        super::cos_event_channel_admin::SupplierAdmin
     }
 
     impl TypedSupplierAdmin {
@@ -1385,6 +1407,7 @@ pub mod cos_typed_event_channel_admin {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0",
         ];
+        const FINGERPRINT: u32 = 1372310048;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1471,7 +1494,7 @@ pub mod cos_typed_event_channel_admin {
     rt::reference! {
         object_reference TypedConsumerAdmin(super::cos_event_channel_admin::ConsumerAdmin),
         "IDL:omg.org/CosTypedEventChannelAdmin/TypedConsumerAdmin:1.0", "TypedConsumerAdmin",
-        async narrow_async, super::cos_event_channel_admin::ConsumerAdmin
+        super::cos_event_channel_admin::ConsumerAdmin
     }
 
     impl TypedConsumerAdmin {
@@ -1546,6 +1569,7 @@ pub mod cos_typed_event_channel_admin {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0",
         ];
+        const FINGERPRINT: u32 = 3645245465;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1613,8 +1637,7 @@ pub mod cos_typed_event_channel_admin {
     pub struct TypedEventChannel(rt::ObjectRef);
     rt::reference! {
         object_reference TypedEventChannel(rt::ObjectRef),
-        "IDL:omg.org/CosTypedEventChannelAdmin/TypedEventChannel:1.0", "TypedEventChannel",
-        async narrow_async
+        "IDL:omg.org/CosTypedEventChannelAdmin/TypedEventChannel:1.0", "TypedEventChannel"
     }
 
     impl TypedEventChannel {
@@ -1674,6 +1697,8 @@ pub mod cos_typed_event_channel_admin {
     pub type TypedEventChannelSkeleton<S> = rt::Skeleton<TypedEventChannel, S>;
 
     impl<S: TypedEventChannelServant + ?Sized> rt::Dispatch<S> for TypedEventChannel {
+        const FINGERPRINT: u32 = 1405487701;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "for_consumers", "for_suppliers"],

@@ -76,7 +76,7 @@ pub mod cos_naming {
     pub struct BindingIterator(rt::ObjectRef);
     rt::reference! {
         object_reference BindingIterator(rt::ObjectRef), "IDL:omg.org/CosNaming/BindingIterator:1.0",
-        "BindingIterator", async narrow_async
+        "BindingIterator"
     }
 
     impl BindingIterator {
@@ -141,6 +141,8 @@ pub mod cos_naming {
     pub type BindingIteratorSkeleton<S> = rt::Skeleton<BindingIterator, S>;
 
     impl<S: BindingIteratorServant + ?Sized> rt::Dispatch<S> for BindingIterator {
+        const FINGERPRINT: u32 = 2817320241;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "next_n", "next_one"],
@@ -175,7 +177,7 @@ pub mod cos_naming {
     pub struct NamingContext(rt::ObjectRef);
     rt::reference! {
         object_reference NamingContext(rt::ObjectRef), "IDL:omg.org/CosNaming/NamingContext:1.0",
-        "NamingContext", async narrow_async
+        "NamingContext"
     }
 
     impl NamingContext {
@@ -413,6 +415,8 @@ pub mod cos_naming {
     pub type NamingContextSkeleton<S> = rt::Skeleton<NamingContext, S>;
 
     impl<S: NamingContextServant + ?Sized> rt::Dispatch<S> for NamingContext {
+        const FINGERPRINT: u32 = 2959141096;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
@@ -659,7 +663,7 @@ pub mod cos_naming {
     pub struct NamingContextExt(NamingContext);
     rt::reference! {
         object_reference NamingContextExt(NamingContext), "IDL:omg.org/CosNaming/NamingContextExt:1.0",
-        "NamingContextExt", async narrow_async, NamingContext
+        "NamingContextExt", NamingContext
     }
 
     impl NamingContextExt {
@@ -772,6 +776,7 @@ pub mod cos_naming {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosNaming/NamingContext:1.0",
         ];
+        const FINGERPRINT: u32 = 2059250760;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(

@@ -238,8 +238,7 @@ pub mod cos_notification {
     /// A reference to a `CosNotification::QoSAdmin`.
     pub struct QoSAdmin(rt::ObjectRef);
     rt::reference! {
-        object_reference QoSAdmin(rt::ObjectRef), "IDL:omg.org/CosNotification/QoSAdmin:1.0", "QoSAdmin",
-        async narrow_async
+        object_reference QoSAdmin(rt::ObjectRef), "IDL:omg.org/CosNotification/QoSAdmin:1.0", "QoSAdmin"
     }
 
     impl QoSAdmin {
@@ -301,6 +300,8 @@ pub mod cos_notification {
     pub type QoSAdminSkeleton<S> = rt::Skeleton<QoSAdmin, S>;
 
     impl<S: QoSAdminServant + ?Sized> rt::Dispatch<S> for QoSAdmin {
+        const FINGERPRINT: u32 = 1569107720;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["get_qos", "set_qos", "validate_qos"],
@@ -366,7 +367,7 @@ pub mod cos_notification {
     pub struct AdminPropertiesAdmin(rt::ObjectRef);
     rt::reference! {
         object_reference AdminPropertiesAdmin(rt::ObjectRef),
-        "IDL:omg.org/CosNotification/AdminPropertiesAdmin:1.0", "AdminPropertiesAdmin", async narrow_async
+        "IDL:omg.org/CosNotification/AdminPropertiesAdmin:1.0", "AdminPropertiesAdmin"
     }
 
     impl AdminPropertiesAdmin {
@@ -414,6 +415,8 @@ pub mod cos_notification {
 
     impl<S: AdminPropertiesAdminServant + ?Sized> rt::Dispatch<S>
     for AdminPropertiesAdmin {
+        const FINGERPRINT: u32 = 3331236745;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["get_admin", "set_admin"],
@@ -489,7 +492,7 @@ pub mod cos_notify_comm {
     pub struct NotifyPublish(rt::ObjectRef);
     rt::reference! {
         object_reference NotifyPublish(rt::ObjectRef), "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
-        "NotifyPublish", async narrow_async
+        "NotifyPublish"
     }
 
     impl NotifyPublish {
@@ -525,6 +528,8 @@ pub mod cos_notify_comm {
     pub type NotifyPublishSkeleton<S> = rt::Skeleton<NotifyPublish, S>;
 
     impl<S: NotifyPublishServant + ?Sized> rt::Dispatch<S> for NotifyPublish {
+        const FINGERPRINT: u32 = 3149193609;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["offer_change"],
@@ -576,7 +581,7 @@ pub mod cos_notify_comm {
     pub struct NotifySubscribe(rt::ObjectRef);
     rt::reference! {
         object_reference NotifySubscribe(rt::ObjectRef), "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
-        "NotifySubscribe", async narrow_async
+        "NotifySubscribe"
     }
 
     impl NotifySubscribe {
@@ -612,6 +617,8 @@ pub mod cos_notify_comm {
     pub type NotifySubscribeSkeleton<S> = rt::Skeleton<NotifySubscribe, S>;
 
     impl<S: NotifySubscribeServant + ?Sized> rt::Dispatch<S> for NotifySubscribe {
+        const FINGERPRINT: u32 = 1985795728;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["subscription_change"],
@@ -654,7 +661,7 @@ pub mod cos_notify_comm {
     pub struct PushConsumer(NotifyPublish);
     rt::reference! {
         object_reference PushConsumer(NotifyPublish), "IDL:omg.org/CosNotifyComm/PushConsumer:1.0",
-        "PushConsumer", async narrow_async, NotifyPublish, crate::cos_event_comm::PushConsumer
+        "PushConsumer", NotifyPublish, crate::cos_event_comm::PushConsumer
     }
 
     impl PushConsumer {
@@ -698,6 +705,7 @@ pub mod cos_notify_comm {
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
             "IDL:omg.org/CosEventComm/PushConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 1733923690;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -714,24 +722,15 @@ pub mod cos_notify_comm {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\0\0";
+            const INDEXES: &[u8] = b"\0\0\x01";
             match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                            servant,
-                        ),
-                    )
-                }
-                2 => {
-                    rt::serve(
-                        call,
-                        |(data,)| crate::cos_event_comm::PushConsumerServant::push(
-                            servant,
-                            data,
-                        ),
-                    )
+                0 | 2 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PushConsumer,
+                        _,
+                        _,
+                        2191600943,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 1 => {
                     rt::inherited::<
@@ -750,7 +749,7 @@ pub mod cos_notify_comm {
     pub struct PullConsumer(NotifyPublish);
     rt::reference! {
         object_reference PullConsumer(NotifyPublish), "IDL:omg.org/CosNotifyComm/PullConsumer:1.0",
-        "PullConsumer", async narrow_async, NotifyPublish, crate::cos_event_comm::PullConsumer
+        "PullConsumer", NotifyPublish, crate::cos_event_comm::PullConsumer
     }
 
     impl PullConsumer {
@@ -778,6 +777,7 @@ pub mod cos_notify_comm {
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
             "IDL:omg.org/CosEventComm/PullConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 2595154937;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -797,12 +797,12 @@ pub mod cos_notify_comm {
             const INDEXES: &[u8] = b"\0\0";
             match operation {
                 0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
-                            servant,
-                        ),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PullConsumer,
+                        _,
+                        _,
+                        3225940319,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 1 => {
                     rt::inherited::<
@@ -821,7 +821,7 @@ pub mod cos_notify_comm {
     pub struct PullSupplier(NotifySubscribe);
     rt::reference! {
         object_reference PullSupplier(NotifySubscribe), "IDL:omg.org/CosNotifyComm/PullSupplier:1.0",
-        "PullSupplier", async narrow_async, NotifySubscribe, crate::cos_event_comm::PullSupplier
+        "PullSupplier", NotifySubscribe, crate::cos_event_comm::PullSupplier
     }
 
     impl PullSupplier {
@@ -883,6 +883,7 @@ pub mod cos_notify_comm {
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
             "IDL:omg.org/CosEventComm/PullSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 1805760682;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -899,27 +900,15 @@ pub mod cos_notify_comm {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\0\0\0";
+            const INDEXES: &[u8] = b"\0\x01\0\x02";
             match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                            servant,
-                        ),
-                    )
-                }
-                1 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::pull(servant),
-                    )
-                }
-                3 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::try_pull(servant),
-                    )
+                0..=1 | 3 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PullSupplier,
+                        _,
+                        _,
+                        2919353482,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 2 => {
                     rt::inherited::<
@@ -938,7 +927,7 @@ pub mod cos_notify_comm {
     pub struct PushSupplier(NotifySubscribe);
     rt::reference! {
         object_reference PushSupplier(NotifySubscribe), "IDL:omg.org/CosNotifyComm/PushSupplier:1.0",
-        "PushSupplier", async narrow_async, NotifySubscribe, crate::cos_event_comm::PushSupplier
+        "PushSupplier", NotifySubscribe, crate::cos_event_comm::PushSupplier
     }
 
     impl PushSupplier {
@@ -966,6 +955,7 @@ pub mod cos_notify_comm {
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
             "IDL:omg.org/CosEventComm/PushSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 2799802651;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -985,12 +975,12 @@ pub mod cos_notify_comm {
             const INDEXES: &[u8] = b"\0\0";
             match operation {
                 0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
-                            servant,
-                        ),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PushSupplier,
+                        _,
+                        _,
+                        2596383976,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 1 => {
                     rt::inherited::<
@@ -1009,8 +999,7 @@ pub mod cos_notify_comm {
     pub struct StructuredPushConsumer(NotifyPublish);
     rt::reference! {
         object_reference StructuredPushConsumer(NotifyPublish),
-        "IDL:omg.org/CosNotifyComm/StructuredPushConsumer:1.0", "StructuredPushConsumer", async narrow_async,
-        NotifyPublish
+        "IDL:omg.org/CosNotifyComm/StructuredPushConsumer:1.0", "StructuredPushConsumer", NotifyPublish
     }
 
     impl StructuredPushConsumer {
@@ -1063,6 +1052,7 @@ pub mod cos_notify_comm {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
         ];
+        const FINGERPRINT: u32 = 3634403226;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1134,8 +1124,7 @@ pub mod cos_notify_comm {
     pub struct StructuredPullConsumer(NotifyPublish);
     rt::reference! {
         object_reference StructuredPullConsumer(NotifyPublish),
-        "IDL:omg.org/CosNotifyComm/StructuredPullConsumer:1.0", "StructuredPullConsumer", async narrow_async,
-        NotifyPublish
+        "IDL:omg.org/CosNotifyComm/StructuredPullConsumer:1.0", "StructuredPullConsumer", NotifyPublish
     }
 
     impl StructuredPullConsumer {
@@ -1167,6 +1156,7 @@ pub mod cos_notify_comm {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
         ];
+        const FINGERPRINT: u32 = 1581993602;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1210,8 +1200,7 @@ pub mod cos_notify_comm {
     pub struct StructuredPullSupplier(NotifySubscribe);
     rt::reference! {
         object_reference StructuredPullSupplier(NotifySubscribe),
-        "IDL:omg.org/CosNotifyComm/StructuredPullSupplier:1.0", "StructuredPullSupplier", async narrow_async,
-        NotifySubscribe
+        "IDL:omg.org/CosNotifyComm/StructuredPullSupplier:1.0", "StructuredPullSupplier", NotifySubscribe
     }
 
     impl StructuredPullSupplier {
@@ -1297,6 +1286,7 @@ pub mod cos_notify_comm {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
         ];
+        const FINGERPRINT: u32 = 3868850231;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1366,8 +1356,7 @@ pub mod cos_notify_comm {
     pub struct StructuredPushSupplier(NotifySubscribe);
     rt::reference! {
         object_reference StructuredPushSupplier(NotifySubscribe),
-        "IDL:omg.org/CosNotifyComm/StructuredPushSupplier:1.0", "StructuredPushSupplier", async narrow_async,
-        NotifySubscribe
+        "IDL:omg.org/CosNotifyComm/StructuredPushSupplier:1.0", "StructuredPushSupplier", NotifySubscribe
     }
 
     impl StructuredPushSupplier {
@@ -1399,6 +1388,7 @@ pub mod cos_notify_comm {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
         ];
+        const FINGERPRINT: u32 = 3499446641;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1442,8 +1432,7 @@ pub mod cos_notify_comm {
     pub struct SequencePushConsumer(NotifyPublish);
     rt::reference! {
         object_reference SequencePushConsumer(NotifyPublish),
-        "IDL:omg.org/CosNotifyComm/SequencePushConsumer:1.0", "SequencePushConsumer", async narrow_async,
-        NotifyPublish
+        "IDL:omg.org/CosNotifyComm/SequencePushConsumer:1.0", "SequencePushConsumer", NotifyPublish
     }
 
     impl SequencePushConsumer {
@@ -1496,6 +1485,7 @@ pub mod cos_notify_comm {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
         ];
+        const FINGERPRINT: u32 = 1726002208;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1558,8 +1548,7 @@ pub mod cos_notify_comm {
     pub struct SequencePullConsumer(NotifyPublish);
     rt::reference! {
         object_reference SequencePullConsumer(NotifyPublish),
-        "IDL:omg.org/CosNotifyComm/SequencePullConsumer:1.0", "SequencePullConsumer", async narrow_async,
-        NotifyPublish
+        "IDL:omg.org/CosNotifyComm/SequencePullConsumer:1.0", "SequencePullConsumer", NotifyPublish
     }
 
     impl SequencePullConsumer {
@@ -1591,6 +1580,7 @@ pub mod cos_notify_comm {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
         ];
+        const FINGERPRINT: u32 = 821446100;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1634,8 +1624,7 @@ pub mod cos_notify_comm {
     pub struct SequencePullSupplier(NotifySubscribe);
     rt::reference! {
         object_reference SequencePullSupplier(NotifySubscribe),
-        "IDL:omg.org/CosNotifyComm/SequencePullSupplier:1.0", "SequencePullSupplier", async narrow_async,
-        NotifySubscribe
+        "IDL:omg.org/CosNotifyComm/SequencePullSupplier:1.0", "SequencePullSupplier", NotifySubscribe
     }
 
     impl SequencePullSupplier {
@@ -1727,6 +1716,7 @@ pub mod cos_notify_comm {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
         ];
+        const FINGERPRINT: u32 = 2153152067;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1802,8 +1792,7 @@ pub mod cos_notify_comm {
     pub struct SequencePushSupplier(NotifySubscribe);
     rt::reference! {
         object_reference SequencePushSupplier(NotifySubscribe),
-        "IDL:omg.org/CosNotifyComm/SequencePushSupplier:1.0", "SequencePushSupplier", async narrow_async,
-        NotifySubscribe
+        "IDL:omg.org/CosNotifyComm/SequencePushSupplier:1.0", "SequencePushSupplier", NotifySubscribe
     }
 
     impl SequencePushSupplier {
@@ -1835,6 +1824,7 @@ pub mod cos_notify_comm {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
         ];
+        const FINGERPRINT: u32 = 71270584;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -2046,8 +2036,7 @@ pub mod cos_notify_filter {
     /// A reference to a `CosNotifyFilter::Filter`.
     pub struct Filter(rt::ObjectRef);
     rt::reference! {
-        object_reference Filter(rt::ObjectRef), "IDL:omg.org/CosNotifyFilter/Filter:1.0", "Filter",
-        async narrow_async
+        object_reference Filter(rt::ObjectRef), "IDL:omg.org/CosNotifyFilter/Filter:1.0", "Filter"
     }
 
     impl Filter {
@@ -2297,6 +2286,8 @@ pub mod cos_notify_filter {
     pub type FilterSkeleton<S> = rt::Skeleton<Filter, S>;
 
     impl<S: FilterServant + ?Sized> rt::Dispatch<S> for Filter {
+        const FINGERPRINT: u32 = 3021792694;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
@@ -2486,7 +2477,7 @@ pub mod cos_notify_filter {
     pub struct MappingFilter(rt::ObjectRef);
     rt::reference! {
         object_reference MappingFilter(rt::ObjectRef), "IDL:omg.org/CosNotifyFilter/MappingFilter:1.0",
-        "MappingFilter", async narrow_async
+        "MappingFilter"
     }
 
     impl MappingFilter {
@@ -2731,6 +2722,8 @@ pub mod cos_notify_filter {
     pub type MappingFilterSkeleton<S> = rt::Skeleton<MappingFilter, S>;
 
     impl<S: MappingFilterServant + ?Sized> rt::Dispatch<S> for MappingFilter {
+        const FINGERPRINT: u32 = 3434685060;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
@@ -2892,7 +2885,7 @@ pub mod cos_notify_filter {
     pub struct FilterFactory(rt::ObjectRef);
     rt::reference! {
         object_reference FilterFactory(rt::ObjectRef), "IDL:omg.org/CosNotifyFilter/FilterFactory:1.0",
-        "FilterFactory", async narrow_async
+        "FilterFactory"
     }
 
     impl FilterFactory {
@@ -2956,6 +2949,8 @@ pub mod cos_notify_filter {
     pub type FilterFactorySkeleton<S> = rt::Skeleton<FilterFactory, S>;
 
     impl<S: FilterFactoryServant + ?Sized> rt::Dispatch<S> for FilterFactory {
+        const FINGERPRINT: u32 = 3506266127;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["create_filter", "create_mapping_filter"],
@@ -3036,7 +3031,7 @@ pub mod cos_notify_filter {
     pub struct FilterAdmin(rt::ObjectRef);
     rt::reference! {
         object_reference FilterAdmin(rt::ObjectRef), "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
-        "FilterAdmin", async narrow_async
+        "FilterAdmin"
     }
 
     impl FilterAdmin {
@@ -3139,6 +3134,8 @@ pub mod cos_notify_filter {
     pub type FilterAdminSkeleton<S> = rt::Skeleton<FilterAdmin, S>;
 
     impl<S: FilterAdminServant + ?Sized> rt::Dispatch<S> for FilterAdmin {
+        const FINGERPRINT: u32 = 136299790;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
@@ -3247,7 +3244,7 @@ pub mod cos_notify_channel_admin {
     pub struct ConsumerAdmin(super::cos_notification::QoSAdmin);
     rt::reference! {
         object_reference ConsumerAdmin(super::cos_notification::QoSAdmin),
-        "IDL:omg.org/CosNotifyChannelAdmin/ConsumerAdmin:1.0", "ConsumerAdmin", async narrow_async,
+        "IDL:omg.org/CosNotifyChannelAdmin/ConsumerAdmin:1.0", "ConsumerAdmin",
         super::cos_notification::QoSAdmin, super::cos_notify_comm::NotifySubscribe,
         super::cos_notify_filter::FilterAdmin, crate::cos_event_channel_admin::ConsumerAdmin
     }
@@ -3676,6 +3673,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
             "IDL:omg.org/CosEventChannelAdmin/ConsumerAdmin:1.0",
         ];
+        const FINGERPRINT: u32 = 1428406774;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -3717,7 +3715,7 @@ pub mod cos_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\0\0\0\0\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\x03\x04\x01\0\x02";
+            const INDEXES: &[u8] = b"\0\0\0\0\0\0\0\0\0\0\0\x01\x02\0\0\0\0\0\x01\x03\x04\x01\0\x02";
             match operation {
                 0 => rt::answer(call, ConsumerAdminServant::my_channel(servant)),
                 1 => rt::answer(call, ConsumerAdminServant::my_id(servant)),
@@ -3772,21 +3770,13 @@ pub mod cos_notify_channel_admin {
                         ),
                     )
                 }
-                17 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::ConsumerAdminServant::obtain_pull_supplier(
-                            servant,
-                        ),
-                    )
-                }
-                18 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::ConsumerAdminServant::obtain_push_supplier(
-                            servant,
-                        ),
-                    )
+                17..=18 => {
+                    rt::inherited_external::<
+                        crate::cos_event_channel_admin::ConsumerAdmin,
+                        _,
+                        _,
+                        2092715389,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 14 | 21 | 23 => {
                     rt::inherited::<
@@ -3849,7 +3839,7 @@ pub mod cos_notify_channel_admin {
     pub struct SupplierAdmin(super::cos_notification::QoSAdmin);
     rt::reference! {
         object_reference SupplierAdmin(super::cos_notification::QoSAdmin),
-        "IDL:omg.org/CosNotifyChannelAdmin/SupplierAdmin:1.0", "SupplierAdmin", async narrow_async,
+        "IDL:omg.org/CosNotifyChannelAdmin/SupplierAdmin:1.0", "SupplierAdmin",
         super::cos_notification::QoSAdmin, super::cos_notify_comm::NotifyPublish,
         super::cos_notify_filter::FilterAdmin, crate::cos_event_channel_admin::SupplierAdmin
     }
@@ -4179,6 +4169,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
             "IDL:omg.org/CosEventChannelAdmin/SupplierAdmin:1.0",
         ];
+        const FINGERPRINT: u32 = 50116956;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -4216,7 +4207,7 @@ pub mod cos_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\x03\x04\x01\x02";
+            const INDEXES: &[u8] = b"\0\0\0\0\0\0\0\x01\x02\0\0\0\0\0\x01\0\x03\x04\x01\x02";
             match operation {
                 0 => rt::answer(call, SupplierAdminServant::my_channel(servant)),
                 1 => rt::answer(call, SupplierAdminServant::my_id(servant)),
@@ -4251,21 +4242,13 @@ pub mod cos_notify_channel_admin {
                         ),
                     )
                 }
-                13 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::SupplierAdminServant::obtain_pull_consumer(
-                            servant,
-                        ),
-                    )
-                }
-                14 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::SupplierAdminServant::obtain_push_consumer(
-                            servant,
-                        ),
-                    )
+                13..=14 => {
+                    rt::inherited_external::<
+                        crate::cos_event_channel_admin::SupplierAdmin,
+                        _,
+                        _,
+                        2749638971,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 10 | 18..=19 => {
                     rt::inherited::<
@@ -4310,7 +4293,7 @@ pub mod cos_notify_channel_admin {
     pub struct EventChannel(super::cos_notification::QoSAdmin);
     rt::reference! {
         object_reference EventChannel(super::cos_notification::QoSAdmin),
-        "IDL:omg.org/CosNotifyChannelAdmin/EventChannel:1.0", "EventChannel", async narrow_async,
+        "IDL:omg.org/CosNotifyChannelAdmin/EventChannel:1.0", "EventChannel",
         super::cos_notification::QoSAdmin, super::cos_notification::AdminPropertiesAdmin,
         crate::cos_event_channel_admin::EventChannel
     }
@@ -4612,6 +4595,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotification/AdminPropertiesAdmin:1.0",
             "IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0",
         ];
+        const FINGERPRINT: u32 = 975762335;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -4647,7 +4631,7 @@ pub mod cos_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x01\x02";
+            const INDEXES: &[u8] = b"\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\0\x01\x01\x02";
             match operation {
                 0 => rt::answer(call, EventChannelServant::my_factory(servant)),
                 1 => {
@@ -4666,30 +4650,6 @@ pub mod cos_notify_channel_admin {
                     rt::answer(
                         call,
                         EventChannelServant::default_supplier_admin(servant),
-                    )
-                }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::EventChannelServant::destroy(
-                            servant,
-                        ),
-                    )
-                }
-                5 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::EventChannelServant::for_consumers(
-                            servant,
-                        ),
-                    )
-                }
-                6 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::EventChannelServant::for_suppliers(
-                            servant,
-                        ),
                     )
                 }
                 8 => {
@@ -4727,6 +4687,14 @@ pub mod cos_notify_channel_admin {
                         call,
                         |(op,)| EventChannelServant::new_for_suppliers(servant, *op),
                     )
+                }
+                4..=6 => {
+                    rt::inherited_external::<
+                        crate::cos_event_channel_admin::EventChannel,
+                        _,
+                        _,
+                        1405487701,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 11 | 16..=17 => {
                     rt::inherited::<
@@ -4770,8 +4738,7 @@ pub mod cos_notify_channel_admin {
     pub struct EventChannelFactory(rt::ObjectRef);
     rt::reference! {
         object_reference EventChannelFactory(rt::ObjectRef),
-        "IDL:omg.org/CosNotifyChannelAdmin/EventChannelFactory:1.0", "EventChannelFactory",
-        async narrow_async
+        "IDL:omg.org/CosNotifyChannelAdmin/EventChannelFactory:1.0", "EventChannelFactory"
     }
 
     impl EventChannelFactory {
@@ -4855,6 +4822,8 @@ pub mod cos_notify_channel_admin {
 
     impl<S: EventChannelFactoryServant + ?Sized> rt::Dispatch<S>
     for EventChannelFactory {
+        const FINGERPRINT: u32 = 1612477563;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["create_channel", "get_all_channels", "get_event_channel"],
@@ -4973,7 +4942,7 @@ pub mod cos_notify_channel_admin {
     pub struct ProxyConsumer(super::cos_notification::QoSAdmin);
     rt::reference! {
         object_reference ProxyConsumer(super::cos_notification::QoSAdmin),
-        "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0", "ProxyConsumer", async narrow_async,
+        "IDL:omg.org/CosNotifyChannelAdmin/ProxyConsumer:1.0", "ProxyConsumer",
         super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin
     }
 
@@ -5150,6 +5119,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotification/QoSAdmin:1.0",
             "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
         ];
+        const FINGERPRINT: u32 = 41271575;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -5240,7 +5210,7 @@ pub mod cos_notify_channel_admin {
     pub struct ProxySupplier(super::cos_notification::QoSAdmin);
     rt::reference! {
         object_reference ProxySupplier(super::cos_notification::QoSAdmin),
-        "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0", "ProxySupplier", async narrow_async,
+        "IDL:omg.org/CosNotifyChannelAdmin/ProxySupplier:1.0", "ProxySupplier",
         super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin
     }
 
@@ -5513,6 +5483,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotification/QoSAdmin:1.0",
             "IDL:omg.org/CosNotifyFilter/FilterAdmin:1.0",
         ];
+        const FINGERPRINT: u32 = 643024970;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -5618,7 +5589,7 @@ pub mod cos_notify_channel_admin {
     pub struct ProxyPushConsumer(ProxyConsumer);
     rt::reference! {
         object_reference ProxyPushConsumer(ProxyConsumer),
-        "IDL:omg.org/CosNotifyChannelAdmin/ProxyPushConsumer:1.0", "ProxyPushConsumer", async narrow_async,
+        "IDL:omg.org/CosNotifyChannelAdmin/ProxyPushConsumer:1.0", "ProxyPushConsumer",
         super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxyConsumer,
         super::cos_notify_comm::NotifyPublish, crate::cos_event_comm::PushConsumer,
         super::cos_notify_comm::PushConsumer
@@ -5711,6 +5682,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosEventComm/PushConsumer:1.0",
             "IDL:omg.org/CosNotifyComm/PushConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 3161742137;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -5744,7 +5716,7 @@ pub mod cos_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\x01\0\0\0\x01\x02\0\x06\0\0\x03\x04\x01\n\x02";
+            const INDEXES: &[u8] = b"\0\x01\0\0\0\x01\x02\0\x06\0\x01\x03\x04\x01\n\x02";
             match operation {
                 3 => {
                     rt::serve(
@@ -5755,22 +5727,13 @@ pub mod cos_notify_channel_admin {
                         ),
                     )
                 }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                            servant,
-                        ),
-                    )
-                }
-                10 => {
-                    rt::serve(
-                        call,
-                        |(data,)| crate::cos_event_comm::PushConsumerServant::push(
-                            servant,
-                            data,
-                        ),
-                    )
+                4 | 10 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PushConsumer,
+                        _,
+                        _,
+                        2191600943,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 7 | 13 | 15 => {
                     rt::inherited::<
@@ -5826,8 +5789,8 @@ pub mod cos_notify_channel_admin {
     rt::reference! {
         object_reference StructuredProxyPushConsumer(ProxyConsumer),
         "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPushConsumer:1.0", "StructuredProxyPushConsumer",
-        async narrow_async, super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin,
-        ProxyConsumer, super::cos_notify_comm::NotifyPublish, super::cos_notify_comm::StructuredPushConsumer
+        super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxyConsumer,
+        super::cos_notify_comm::NotifyPublish, super::cos_notify_comm::StructuredPushConsumer
     }
 
     impl StructuredProxyPushConsumer {
@@ -5937,6 +5900,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
             "IDL:omg.org/CosNotifyComm/StructuredPushConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 951167622;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -6033,8 +5997,8 @@ pub mod cos_notify_channel_admin {
     rt::reference! {
         object_reference SequenceProxyPushConsumer(ProxyConsumer),
         "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPushConsumer:1.0", "SequenceProxyPushConsumer",
-        async narrow_async, super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin,
-        ProxyConsumer, super::cos_notify_comm::NotifyPublish, super::cos_notify_comm::SequencePushConsumer
+        super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxyConsumer,
+        super::cos_notify_comm::NotifyPublish, super::cos_notify_comm::SequencePushConsumer
     }
 
     impl SequenceProxyPushConsumer {
@@ -6138,6 +6102,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
             "IDL:omg.org/CosNotifyComm/SequencePushConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 1801982284;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -6233,7 +6198,7 @@ pub mod cos_notify_channel_admin {
     pub struct ProxyPullSupplier(ProxySupplier);
     rt::reference! {
         object_reference ProxyPullSupplier(ProxySupplier),
-        "IDL:omg.org/CosNotifyChannelAdmin/ProxyPullSupplier:1.0", "ProxyPullSupplier", async narrow_async,
+        "IDL:omg.org/CosNotifyChannelAdmin/ProxyPullSupplier:1.0", "ProxyPullSupplier",
         super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxySupplier,
         super::cos_notify_comm::NotifySubscribe, crate::cos_event_comm::PullSupplier,
         super::cos_notify_comm::PullSupplier
@@ -6347,6 +6312,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosEventComm/PullSupplier:1.0",
             "IDL:omg.org/CosNotifyComm/PullSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 2447463558;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -6385,7 +6351,7 @@ pub mod cos_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\0\0\0\x01\x02\0\n\0\x03\x04\x01\0\0\x0E\x02";
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\0\0\0\x01\x02\0\n\x01\x03\x04\x01\0\x02\x0E\x02";
             match operation {
                 7 => {
                     rt::serve(
@@ -6396,25 +6362,13 @@ pub mod cos_notify_channel_admin {
                         ),
                     )
                 }
-                8 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                            servant,
-                        ),
-                    )
-                }
-                13 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::pull(servant),
-                    )
-                }
-                18 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::try_pull(servant),
-                    )
+                8 | 13 | 18 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PullSupplier,
+                        _,
+                        _,
+                        2919353482,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 11 | 16 | 20 => {
                     rt::inherited::<
@@ -6461,9 +6415,8 @@ pub mod cos_notify_channel_admin {
     rt::reference! {
         object_reference StructuredProxyPullSupplier(ProxySupplier),
         "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPullSupplier:1.0", "StructuredProxyPullSupplier",
-        async narrow_async, super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin,
-        ProxySupplier, super::cos_notify_comm::NotifySubscribe,
-        super::cos_notify_comm::StructuredPullSupplier
+        super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxySupplier,
+        super::cos_notify_comm::NotifySubscribe, super::cos_notify_comm::StructuredPullSupplier
     }
 
     impl StructuredProxyPullSupplier {
@@ -6594,6 +6547,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
             "IDL:omg.org/CosNotifyComm/StructuredPullSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 1503169175;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -6695,8 +6649,8 @@ pub mod cos_notify_channel_admin {
     rt::reference! {
         object_reference SequenceProxyPullSupplier(ProxySupplier),
         "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPullSupplier:1.0", "SequenceProxyPullSupplier",
-        async narrow_async, super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin,
-        ProxySupplier, super::cos_notify_comm::NotifySubscribe, super::cos_notify_comm::SequencePullSupplier
+        super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxySupplier,
+        super::cos_notify_comm::NotifySubscribe, super::cos_notify_comm::SequencePullSupplier
     }
 
     impl SequenceProxyPullSupplier {
@@ -6825,6 +6779,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
             "IDL:omg.org/CosNotifyComm/SequencePullSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 2425603798;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -6925,7 +6880,7 @@ pub mod cos_notify_channel_admin {
     pub struct ProxyPullConsumer(ProxyConsumer);
     rt::reference! {
         object_reference ProxyPullConsumer(ProxyConsumer),
-        "IDL:omg.org/CosNotifyChannelAdmin/ProxyPullConsumer:1.0", "ProxyPullConsumer", async narrow_async,
+        "IDL:omg.org/CosNotifyChannelAdmin/ProxyPullConsumer:1.0", "ProxyPullConsumer",
         super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxyConsumer,
         super::cos_notify_comm::NotifyPublish, crate::cos_event_comm::PullConsumer,
         super::cos_notify_comm::PullConsumer
@@ -7038,6 +6993,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosEventComm/PullConsumer:1.0",
             "IDL:omg.org/CosNotifyComm/PullConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 2110825639;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -7083,14 +7039,6 @@ pub mod cos_notify_channel_admin {
                         ),
                     )
                 }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
-                            servant,
-                        ),
-                    )
-                }
                 12 => {
                     rt::answer(
                         call,
@@ -7102,6 +7050,14 @@ pub mod cos_notify_channel_admin {
                         call,
                         ProxyPullConsumerServant::suspend_connection(servant),
                     )
+                }
+                4 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PullConsumer,
+                        _,
+                        _,
+                        3225940319,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 7 | 13 | 16 => {
                     rt::inherited::<
@@ -7196,8 +7152,8 @@ pub mod cos_notify_channel_admin {
     rt::reference! {
         object_reference StructuredProxyPullConsumer(ProxyConsumer),
         "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPullConsumer:1.0", "StructuredProxyPullConsumer",
-        async narrow_async, super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin,
-        ProxyConsumer, super::cos_notify_comm::NotifyPublish, super::cos_notify_comm::StructuredPullConsumer
+        super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxyConsumer,
+        super::cos_notify_comm::NotifyPublish, super::cos_notify_comm::StructuredPullConsumer
     }
 
     impl StructuredProxyPullConsumer {
@@ -7321,6 +7277,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
             "IDL:omg.org/CosNotifyComm/StructuredPullConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 4100217298;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -7436,8 +7393,8 @@ pub mod cos_notify_channel_admin {
     rt::reference! {
         object_reference SequenceProxyPullConsumer(ProxyConsumer),
         "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPullConsumer:1.0", "SequenceProxyPullConsumer",
-        async narrow_async, super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin,
-        ProxyConsumer, super::cos_notify_comm::NotifyPublish, super::cos_notify_comm::SequencePullConsumer
+        super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxyConsumer,
+        super::cos_notify_comm::NotifyPublish, super::cos_notify_comm::SequencePullConsumer
     }
 
     impl SequenceProxyPullConsumer {
@@ -7555,6 +7512,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
             "IDL:omg.org/CosNotifyComm/SequencePullConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 3560196306;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -7669,7 +7627,7 @@ pub mod cos_notify_channel_admin {
     pub struct ProxyPushSupplier(ProxySupplier);
     rt::reference! {
         object_reference ProxyPushSupplier(ProxySupplier),
-        "IDL:omg.org/CosNotifyChannelAdmin/ProxyPushSupplier:1.0", "ProxyPushSupplier", async narrow_async,
+        "IDL:omg.org/CosNotifyChannelAdmin/ProxyPushSupplier:1.0", "ProxyPushSupplier",
         super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxySupplier,
         super::cos_notify_comm::NotifySubscribe, crate::cos_event_comm::PushSupplier,
         super::cos_notify_comm::PushSupplier
@@ -7785,6 +7743,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosEventComm/PushSupplier:1.0",
             "IDL:omg.org/CosNotifyComm/PushSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 3535346109;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -7834,14 +7793,6 @@ pub mod cos_notify_channel_admin {
                         ),
                     )
                 }
-                8 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
-                            servant,
-                        ),
-                    )
-                }
                 15 => {
                     rt::answer(
                         call,
@@ -7853,6 +7804,14 @@ pub mod cos_notify_channel_admin {
                         call,
                         ProxyPushSupplierServant::suspend_connection(servant),
                     )
+                }
+                8 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PushSupplier,
+                        _,
+                        _,
+                        2596383976,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 11 | 16 | 20 => {
                     rt::inherited::<
@@ -7905,9 +7864,8 @@ pub mod cos_notify_channel_admin {
     rt::reference! {
         object_reference StructuredProxyPushSupplier(ProxySupplier),
         "IDL:omg.org/CosNotifyChannelAdmin/StructuredProxyPushSupplier:1.0", "StructuredProxyPushSupplier",
-        async narrow_async, super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin,
-        ProxySupplier, super::cos_notify_comm::NotifySubscribe,
-        super::cos_notify_comm::StructuredPushSupplier
+        super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxySupplier,
+        super::cos_notify_comm::NotifySubscribe, super::cos_notify_comm::StructuredPushSupplier
     }
 
     impl StructuredProxyPushSupplier {
@@ -8034,6 +7992,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
             "IDL:omg.org/CosNotifyComm/StructuredPushSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 2469012740;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -8153,8 +8112,8 @@ pub mod cos_notify_channel_admin {
     rt::reference! {
         object_reference SequenceProxyPushSupplier(ProxySupplier),
         "IDL:omg.org/CosNotifyChannelAdmin/SequenceProxyPushSupplier:1.0", "SequenceProxyPushSupplier",
-        async narrow_async, super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin,
-        ProxySupplier, super::cos_notify_comm::NotifySubscribe, super::cos_notify_comm::SequencePushSupplier
+        super::cos_notification::QoSAdmin, super::cos_notify_filter::FilterAdmin, ProxySupplier,
+        super::cos_notify_comm::NotifySubscribe, super::cos_notify_comm::SequencePushSupplier
     }
 
     impl SequenceProxyPushSupplier {
@@ -8275,6 +8234,7 @@ pub mod cos_notify_channel_admin {
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
             "IDL:omg.org/CosNotifyComm/SequencePushSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 777303842;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(

@@ -125,8 +125,7 @@ pub mod cos_property_service {
     pub struct PropertyNamesIterator(rt::ObjectRef);
     rt::reference! {
         object_reference PropertyNamesIterator(rt::ObjectRef),
-        "IDL:omg.org/CosPropertyService/PropertyNamesIterator:1.0", "PropertyNamesIterator",
-        async narrow_async
+        "IDL:omg.org/CosPropertyService/PropertyNamesIterator:1.0", "PropertyNamesIterator"
     }
 
     impl PropertyNamesIterator {
@@ -206,6 +205,8 @@ pub mod cos_property_service {
 
     impl<S: PropertyNamesIteratorServant + ?Sized> rt::Dispatch<S>
     for PropertyNamesIterator {
+        const FINGERPRINT: u32 = 4199653795;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "next_n", "next_one", "reset"],
@@ -244,7 +245,7 @@ pub mod cos_property_service {
     pub struct PropertiesIterator(rt::ObjectRef);
     rt::reference! {
         object_reference PropertiesIterator(rt::ObjectRef),
-        "IDL:omg.org/CosPropertyService/PropertiesIterator:1.0", "PropertiesIterator", async narrow_async
+        "IDL:omg.org/CosPropertyService/PropertiesIterator:1.0", "PropertiesIterator"
     }
 
     impl PropertiesIterator {
@@ -323,6 +324,8 @@ pub mod cos_property_service {
     pub type PropertiesIteratorSkeleton<S> = rt::Skeleton<PropertiesIterator, S>;
 
     impl<S: PropertiesIteratorServant + ?Sized> rt::Dispatch<S> for PropertiesIterator {
+        const FINGERPRINT: u32 = 4199653795;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "next_n", "next_one", "reset"],
@@ -361,7 +364,7 @@ pub mod cos_property_service {
     pub struct PropertySetFactory(rt::ObjectRef);
     rt::reference! {
         object_reference PropertySetFactory(rt::ObjectRef),
-        "IDL:omg.org/CosPropertyService/PropertySetFactory:1.0", "PropertySetFactory", async narrow_async
+        "IDL:omg.org/CosPropertyService/PropertySetFactory:1.0", "PropertySetFactory"
     }
 
     impl PropertySetFactory {
@@ -466,6 +469,8 @@ pub mod cos_property_service {
     pub type PropertySetFactorySkeleton<S> = rt::Skeleton<PropertySetFactory, S>;
 
     impl<S: PropertySetFactoryServant + ?Sized> rt::Dispatch<S> for PropertySetFactory {
+        const FINGERPRINT: u32 = 62167390;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
@@ -548,7 +553,7 @@ pub mod cos_property_service {
     pub struct PropertySetDef(PropertySet);
     rt::reference! {
         object_reference PropertySetDef(PropertySet), "IDL:omg.org/CosPropertyService/PropertySetDef:1.0",
-        "PropertySetDef", async narrow_async, PropertySet
+        "PropertySetDef", PropertySet
     }
 
     impl PropertySetDef {
@@ -756,6 +761,7 @@ pub mod cos_property_service {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosPropertyService/PropertySet:1.0",
         ];
+        const FINGERPRINT: u32 = 916821431;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -952,7 +958,7 @@ pub mod cos_property_service {
     pub struct PropertySet(rt::ObjectRef);
     rt::reference! {
         object_reference PropertySet(rt::ObjectRef), "IDL:omg.org/CosPropertyService/PropertySet:1.0",
-        "PropertySet", async narrow_async
+        "PropertySet"
     }
 
     impl PropertySet {
@@ -1215,6 +1221,8 @@ pub mod cos_property_service {
     pub type PropertySetSkeleton<S> = rt::Skeleton<PropertySet, S>;
 
     impl<S: PropertySetServant + ?Sized> rt::Dispatch<S> for PropertySet {
+        const FINGERPRINT: u32 = 3458905160;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
@@ -1543,8 +1551,7 @@ pub mod cos_property_service {
     pub struct PropertySetDefFactory(rt::ObjectRef);
     rt::reference! {
         object_reference PropertySetDefFactory(rt::ObjectRef),
-        "IDL:omg.org/CosPropertyService/PropertySetDefFactory:1.0", "PropertySetDefFactory",
-        async narrow_async
+        "IDL:omg.org/CosPropertyService/PropertySetDefFactory:1.0", "PropertySetDefFactory"
     }
 
     impl PropertySetDefFactory {
@@ -1656,6 +1663,8 @@ pub mod cos_property_service {
 
     impl<S: PropertySetDefFactoryServant + ?Sized> rt::Dispatch<S>
     for PropertySetDefFactory {
+        const FINGERPRINT: u32 = 1030013610;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[

@@ -17,7 +17,7 @@ pub mod cos_trading {
     pub struct Lookup(TraderComponents);
     rt::reference! {
         object_reference Lookup(TraderComponents), "IDL:omg.org/CosTrading/Lookup:1.0", "Lookup",
-        async narrow_async, TraderComponents, SupportAttributes, ImportAttributes
+        TraderComponents, SupportAttributes, ImportAttributes
     }
 
     impl Lookup {
@@ -251,6 +251,7 @@ pub mod cos_trading {
             "IDL:omg.org/CosTrading/SupportAttributes:1.0",
             "IDL:omg.org/CosTrading/ImportAttributes:1.0",
         ];
+        const FINGERPRINT: u32 = 503060975;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -495,7 +496,7 @@ pub mod cos_trading {
     pub struct Register(TraderComponents);
     rt::reference! {
         object_reference Register(TraderComponents), "IDL:omg.org/CosTrading/Register:1.0", "Register",
-        async narrow_async, TraderComponents, SupportAttributes
+        TraderComponents, SupportAttributes
     }
 
     impl Register {
@@ -696,6 +697,7 @@ pub mod cos_trading {
             "IDL:omg.org/CosTrading/TraderComponents:1.0",
             "IDL:omg.org/CosTrading/SupportAttributes:1.0",
         ];
+        const FINGERPRINT: u32 = 2800660393;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1057,8 +1059,8 @@ pub mod cos_trading {
     /// A reference to a `CosTrading::Link`.
     pub struct Link(TraderComponents);
     rt::reference! {
-        object_reference Link(TraderComponents), "IDL:omg.org/CosTrading/Link:1.0", "Link",
-        async narrow_async, TraderComponents, SupportAttributes, LinkAttributes
+        object_reference Link(TraderComponents), "IDL:omg.org/CosTrading/Link:1.0", "Link", TraderComponents,
+        SupportAttributes, LinkAttributes
     }
 
     impl Link {
@@ -1262,6 +1264,7 @@ pub mod cos_trading {
             "IDL:omg.org/CosTrading/SupportAttributes:1.0",
             "IDL:omg.org/CosTrading/LinkAttributes:1.0",
         ];
+        const FINGERPRINT: u32 = 3749239531;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1502,7 +1505,7 @@ pub mod cos_trading {
     pub struct Proxy(TraderComponents);
     rt::reference! {
         object_reference Proxy(TraderComponents), "IDL:omg.org/CosTrading/Proxy:1.0", "Proxy",
-        async narrow_async, TraderComponents, SupportAttributes
+        TraderComponents, SupportAttributes
     }
 
     impl Proxy {
@@ -1648,6 +1651,7 @@ pub mod cos_trading {
             "IDL:omg.org/CosTrading/TraderComponents:1.0",
             "IDL:omg.org/CosTrading/SupportAttributes:1.0",
         ];
+        const FINGERPRINT: u32 = 58336041;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1844,7 +1848,7 @@ pub mod cos_trading {
     pub struct Admin(TraderComponents);
     rt::reference! {
         object_reference Admin(TraderComponents), "IDL:omg.org/CosTrading/Admin:1.0", "Admin",
-        async narrow_async, TraderComponents, SupportAttributes, ImportAttributes, LinkAttributes
+        TraderComponents, SupportAttributes, ImportAttributes, LinkAttributes
     }
 
     impl Admin {
@@ -2423,6 +2427,7 @@ pub mod cos_trading {
             "IDL:omg.org/CosTrading/ImportAttributes:1.0",
             "IDL:omg.org/CosTrading/LinkAttributes:1.0",
         ];
+        const FINGERPRINT: u32 = 949631413;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -2679,7 +2684,7 @@ pub mod cos_trading {
     pub struct OfferIterator(rt::ObjectRef);
     rt::reference! {
         object_reference OfferIterator(rt::ObjectRef), "IDL:omg.org/CosTrading/OfferIterator:1.0",
-        "OfferIterator", async narrow_async
+        "OfferIterator"
     }
 
     impl OfferIterator {
@@ -2732,6 +2737,8 @@ pub mod cos_trading {
     pub type OfferIteratorSkeleton<S> = rt::Skeleton<OfferIterator, S>;
 
     impl<S: OfferIteratorServant + ?Sized> rt::Dispatch<S> for OfferIterator {
+        const FINGERPRINT: u32 = 4079400433;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "max_left", "next_n"],
@@ -2776,7 +2783,7 @@ pub mod cos_trading {
     pub struct OfferIdIterator(rt::ObjectRef);
     rt::reference! {
         object_reference OfferIdIterator(rt::ObjectRef), "IDL:omg.org/CosTrading/OfferIdIterator:1.0",
-        "OfferIdIterator", async narrow_async
+        "OfferIdIterator"
     }
 
     impl OfferIdIterator {
@@ -2829,6 +2836,8 @@ pub mod cos_trading {
     pub type OfferIdIteratorSkeleton<S> = rt::Skeleton<OfferIdIterator, S>;
 
     impl<S: OfferIdIteratorServant + ?Sized> rt::Dispatch<S> for OfferIdIterator {
+        const FINGERPRINT: u32 = 4079400433;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["destroy", "max_left", "next_n"],
@@ -3134,7 +3143,7 @@ pub mod cos_trading {
     pub struct TraderComponents(rt::ObjectRef);
     rt::reference! {
         object_reference TraderComponents(rt::ObjectRef), "IDL:omg.org/CosTrading/TraderComponents:1.0",
-        "TraderComponents", async narrow_async
+        "TraderComponents"
     }
 
     impl TraderComponents {
@@ -3216,6 +3225,8 @@ pub mod cos_trading {
     pub type TraderComponentsSkeleton<S> = rt::Skeleton<TraderComponents, S>;
 
     impl<S: TraderComponentsServant + ?Sized> rt::Dispatch<S> for TraderComponents {
+        const FINGERPRINT: u32 = 3717935764;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
@@ -3253,7 +3264,7 @@ pub mod cos_trading {
     pub struct SupportAttributes(rt::ObjectRef);
     rt::reference! {
         object_reference SupportAttributes(rt::ObjectRef), "IDL:omg.org/CosTrading/SupportAttributes:1.0",
-        "SupportAttributes", async narrow_async
+        "SupportAttributes"
     }
 
     impl SupportAttributes {
@@ -3323,6 +3334,8 @@ pub mod cos_trading {
     pub type SupportAttributesSkeleton<S> = rt::Skeleton<SupportAttributes, S>;
 
     impl<S: SupportAttributesServant + ?Sized> rt::Dispatch<S> for SupportAttributes {
+        const FINGERPRINT: u32 = 3408408952;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
@@ -3373,7 +3386,7 @@ pub mod cos_trading {
     pub struct ImportAttributes(rt::ObjectRef);
     rt::reference! {
         object_reference ImportAttributes(rt::ObjectRef), "IDL:omg.org/CosTrading/ImportAttributes:1.0",
-        "ImportAttributes", async narrow_async
+        "ImportAttributes"
     }
 
     impl ImportAttributes {
@@ -3521,6 +3534,8 @@ pub mod cos_trading {
     pub type ImportAttributesSkeleton<S> = rt::Skeleton<ImportAttributes, S>;
 
     impl<S: ImportAttributesServant + ?Sized> rt::Dispatch<S> for ImportAttributes {
+        const FINGERPRINT: u32 = 2031217678;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
@@ -3574,7 +3589,7 @@ pub mod cos_trading {
     pub struct LinkAttributes(rt::ObjectRef);
     rt::reference! {
         object_reference LinkAttributes(rt::ObjectRef), "IDL:omg.org/CosTrading/LinkAttributes:1.0",
-        "LinkAttributes", async narrow_async
+        "LinkAttributes"
     }
 
     impl LinkAttributes {
@@ -3602,6 +3617,8 @@ pub mod cos_trading {
     pub type LinkAttributesSkeleton<S> = rt::Skeleton<LinkAttributes, S>;
 
     impl<S: LinkAttributesServant + ?Sized> rt::Dispatch<S> for LinkAttributes {
+        const FINGERPRINT: u32 = 1398776469;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["_get_max_link_follow_policy"],
@@ -3649,7 +3666,7 @@ pub mod cos_trading_repos {
     pub struct ServiceTypeRepository(rt::ObjectRef);
     rt::reference! {
         object_reference ServiceTypeRepository(rt::ObjectRef),
-        "IDL:omg.org/CosTradingRepos/ServiceTypeRepository:1.0", "ServiceTypeRepository", async narrow_async
+        "IDL:omg.org/CosTradingRepos/ServiceTypeRepository:1.0", "ServiceTypeRepository"
     }
 
     impl ServiceTypeRepository {
@@ -3869,6 +3886,8 @@ pub mod cos_trading_repos {
 
     impl<S: ServiceTypeRepositoryServant + ?Sized> rt::Dispatch<S>
     for ServiceTypeRepository {
+        const FINGERPRINT: u32 = 3450793832;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
@@ -4388,7 +4407,7 @@ pub mod cos_trading_dynamic {
     pub struct DynamicPropEval(rt::ObjectRef);
     rt::reference! {
         object_reference DynamicPropEval(rt::ObjectRef), "IDL:omg.org/CosTradingDynamic/DynamicPropEval:1.0",
-        "DynamicPropEval", async narrow_async
+        "DynamicPropEval"
     }
 
     impl DynamicPropEval {
@@ -4427,6 +4446,8 @@ pub mod cos_trading_dynamic {
     pub type DynamicPropEvalSkeleton<S> = rt::Skeleton<DynamicPropEval, S>;
 
     impl<S: DynamicPropEvalServant + ?Sized> rt::Dispatch<S> for DynamicPropEval {
+        const FINGERPRINT: u32 = 3200557473;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["evalDP"],

@@ -14,23 +14,6 @@ pub mod cos_typed_notify_comm {
     }
 
     impl TypedPushConsumer {
-        pub fn push(
-            &self,
-            data: &rt::Any,
-        ) -> Result<(), crate::cos_event_comm::push_consumer::PushError> {
-            rt::call(self, "push", &(data,))
-        }
-
-        pub fn disconnect_push_consumer(&self) -> Result<(), rt::SystemException> {
-            rt::call(self, "disconnect_push_consumer", &())
-        }
-
-        pub fn get_typed_consumer(
-            &self,
-        ) -> Result<Option<rt::ObjectRef>, rt::SystemException> {
-            rt::call(self, "get_typed_consumer", &())
-        }
-
         pub fn offer_change(
             &self,
             added: &[crate::cos_notification::EventType],
@@ -52,6 +35,7 @@ pub mod cos_typed_notify_comm {
             "IDL:omg.org/CosTypedEventComm/TypedPushConsumer:1.0",
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
         ];
+        const FINGERPRINT: u32 = 3614754233;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -73,41 +57,31 @@ pub mod cos_typed_notify_comm {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\x01\0\x01";
             match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                            servant,
-                        ),
-                    )
+                0 | 3 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PushConsumer,
+                        _,
+                        _,
+                        2191600943,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 1 => {
-                    rt::answer(
-                        call,
-                        crate::cos_typed_event_comm::TypedPushConsumerServant::get_typed_consumer(
-                            servant,
-                        ),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_typed_event_comm::TypedPushConsumer,
+                        _,
+                        _,
+                        387537529,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 2 => {
-                    rt::serve(
-                        call,
-                        |(added, removed)| crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                            servant,
-                            rt::slice(added),
-                            rt::slice(removed),
-                        ),
-                    )
-                }
-                3 => {
-                    rt::serve(
-                        call,
-                        |(data,)| crate::cos_event_comm::PushConsumerServant::push(
-                            servant,
-                            data,
-                        ),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_notify_comm::NotifyPublish,
+                        _,
+                        _,
+                        3149193609,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -125,31 +99,6 @@ pub mod cos_typed_notify_comm {
     }
 
     impl TypedPullSupplier {
-        pub fn pull(
-            &self,
-        ) -> Result<rt::Any, crate::cos_event_comm::pull_supplier::PullError> {
-            rt::call(self, "pull", &())
-        }
-
-        pub fn try_pull(
-            &self,
-        ) -> Result<
-            (rt::Any, bool),
-            crate::cos_event_comm::pull_supplier::TryPullError,
-        > {
-            rt::call(self, "try_pull", &())
-        }
-
-        pub fn disconnect_pull_supplier(&self) -> Result<(), rt::SystemException> {
-            rt::call(self, "disconnect_pull_supplier", &())
-        }
-
-        pub fn get_typed_supplier(
-            &self,
-        ) -> Result<Option<rt::ObjectRef>, rt::SystemException> {
-            rt::call(self, "get_typed_supplier", &())
-        }
-
         pub fn subscription_change(
             &self,
             added: &[crate::cos_notification::EventType],
@@ -174,6 +123,7 @@ pub mod cos_typed_notify_comm {
             "IDL:omg.org/CosTypedEventComm/TypedPullSupplier:1.0",
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
         ];
+        const FINGERPRINT: u32 = 1644681118;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -196,44 +146,31 @@ pub mod cos_typed_notify_comm {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\x01\x01\0\x02";
             match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                            servant,
-                        ),
-                    )
+                0 | 2 | 4 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PullSupplier,
+                        _,
+                        _,
+                        2919353482,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 1 => {
-                    rt::answer(
-                        call,
-                        crate::cos_typed_event_comm::TypedPullSupplierServant::get_typed_supplier(
-                            servant,
-                        ),
-                    )
-                }
-                2 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::pull(servant),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_typed_event_comm::TypedPullSupplier,
+                        _,
+                        _,
+                        86323764,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 3 => {
-                    rt::serve(
-                        call,
-                        |(added, removed)| crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                            servant,
-                            rt::slice(added),
-                            rt::slice(removed),
-                        ),
-                    )
-                }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::try_pull(servant),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_notify_comm::NotifySubscribe,
+                        _,
+                        _,
+                        1985795728,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -315,6 +252,8 @@ pub mod cos_typed_notify_channel_admin {
 
     impl<S: TypedEventChannelFactoryServant + ?Sized> rt::Dispatch<S>
     for TypedEventChannelFactory {
+        const FINGERPRINT: u32 = 2807342112;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[
@@ -413,95 +352,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     impl TypedProxyPushConsumer {
-        pub fn get_qos(
-            &self,
-        ) -> Result<crate::cos_notification::QoSProperties, rt::SystemException> {
-            rt::call(self, "get_qos", &())
-        }
-
-        pub fn set_qos(
-            &self,
-            qos: &[crate::cos_notification::Property],
-        ) -> Result<(), crate::cos_notification::qo_s_admin::SetQosError> {
-            rt::call(self, "set_qos", &(qos,))
-        }
-
-        pub fn validate_qos(
-            &self,
-            required_qos: &[crate::cos_notification::Property],
-        ) -> Result<
-            crate::cos_notification::NamedPropertyRangeSeq,
-            crate::cos_notification::qo_s_admin::ValidateQosError,
-        > {
-            rt::call(self, "validate_qos", &(required_qos,))
-        }
-
-        pub fn add_filter(
-            &self,
-            new_filter: Option<&crate::cos_notify_filter::Filter>,
-        ) -> Result<crate::cos_notify_filter::FilterId, rt::SystemException> {
-            rt::call(self, "add_filter", &(new_filter,))
-        }
-
-        pub fn remove_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<(), crate::cos_notify_filter::filter_admin::RemoveFilterError> {
-            rt::call(self, "remove_filter", &(filter,))
-        }
-
-        pub fn get_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<
-            Option<crate::cos_notify_filter::Filter>,
-            crate::cos_notify_filter::filter_admin::GetFilterError,
-        > {
-            rt::call(self, "get_filter", &(filter,))
-        }
-
-        pub fn get_all_filters(
-            &self,
-        ) -> Result<crate::cos_notify_filter::FilterIdSeq, rt::SystemException> {
-            rt::call(self, "get_all_filters", &())
-        }
-
-        pub fn remove_all_filters(&self) -> Result<(), rt::SystemException> {
-            rt::call(self, "remove_all_filters", &())
-        }
-
-        pub fn my_type(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::ProxyType, rt::SystemException> {
-            rt::call(self, "_get_MyType", &())
-        }
-
-        pub fn my_admin(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_channel_admin::SupplierAdmin>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_MyAdmin", &())
-        }
-
-        pub fn obtain_subscription_types(
-            &self,
-            mode: crate::cos_notify_channel_admin::ObtainInfoMode,
-        ) -> Result<crate::cos_notification::EventTypeSeq, rt::SystemException> {
-            rt::call(self, "obtain_subscription_types", &(mode,))
-        }
-
-        pub fn validate_event_qos(
-            &self,
-            required_qos: &[crate::cos_notification::Property],
-        ) -> Result<
-            crate::cos_notification::NamedPropertyRangeSeq,
-            crate::cos_notify_channel_admin::proxy_consumer::ValidateEventQosError,
-        > {
-            rt::call(self, "validate_event_qos", &(required_qos,))
-        }
-
         pub fn push(
             &self,
             data: &rt::Any,
@@ -557,6 +407,7 @@ pub mod cos_typed_notify_channel_admin {
             "IDL:omg.org/CosNotifyComm/NotifyPublish:1.0",
             "IDL:omg.org/CosTypedNotifyComm/TypedPushConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 2913343820;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -591,32 +442,8 @@ pub mod cos_typed_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\x01\0\0\0\x01\x02\0\x01\x06\0\x01\x03\x04\x01\n\x02";
             match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxyConsumerServant::my_admin(
-                            servant,
-                        ),
-                    )
-                }
-                1 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxyConsumerServant::my_type(
-                            servant,
-                        ),
-                    )
-                }
-                2 => {
-                    rt::serve(
-                        call,
-                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            servant,
-                            rt::Option::as_ref(new_filter),
-                        ),
-                    )
-                }
                 3 => {
                     rt::serve(
                         call,
@@ -626,116 +453,53 @@ pub mod cos_typed_notify_channel_admin {
                         ),
                     )
                 }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PushConsumerServant::disconnect_push_consumer(
-                            servant,
-                        ),
-                    )
-                }
-                5 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            servant,
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notification::QoSAdminServant::get_qos(servant),
-                    )
+                4 | 11 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PushConsumer,
+                        _,
+                        _,
+                        2191600943,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 8 => {
-                    rt::answer(
-                        call,
-                        crate::cos_typed_event_comm::TypedPushConsumerServant::get_typed_consumer(
-                            servant,
-                        ),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_typed_event_comm::TypedPushConsumer,
+                        _,
+                        _,
+                        387537529,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(mode,)| crate::cos_notify_channel_admin::ProxyConsumerServant::obtain_subscription_types(
-                            servant,
-                            *mode,
-                        ),
-                    )
+                7 | 14 | 16 => {
+                    rt::inherited_external::<
+                        crate::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                        1569107720,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 10 => {
-                    rt::serve(
-                        call,
-                        |(added, removed)| crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                            servant,
-                            rt::slice(added),
-                            rt::slice(removed),
-                        ),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_notify_comm::NotifyPublish,
+                        _,
+                        _,
+                        3149193609,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                11 => {
-                    rt::serve(
-                        call,
-                        |(data,)| crate::cos_event_comm::PushConsumerServant::push(
-                            servant,
-                            data,
-                        ),
-                    )
+                2 | 5..=6 | 12..=13 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                        136299790,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                12 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            servant,
-                        ),
-                    )
-                }
-                13 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
-                14 => {
-                    rt::serve(
-                        call,
-                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
-                            servant,
-                            rt::slice(qos),
-                        ),
-                    )
-                }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(required_qos,)| crate::cos_notify_channel_admin::ProxyConsumerServant::validate_event_qos(
-                            servant,
-                            rt::slice(required_qos),
-                        ),
-                    )
-                }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
-                            servant,
-                            rt::slice(required_qos),
-                        ),
-                    )
+                0..=1 | 9 | 15 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_channel_admin::ProxyConsumer,
+                        _,
+                        _,
+                        41271575,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -770,127 +534,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     impl TypedProxyPullSupplier {
-        pub fn get_qos(
-            &self,
-        ) -> Result<crate::cos_notification::QoSProperties, rt::SystemException> {
-            rt::call(self, "get_qos", &())
-        }
-
-        pub fn set_qos(
-            &self,
-            qos: &[crate::cos_notification::Property],
-        ) -> Result<(), crate::cos_notification::qo_s_admin::SetQosError> {
-            rt::call(self, "set_qos", &(qos,))
-        }
-
-        pub fn validate_qos(
-            &self,
-            required_qos: &[crate::cos_notification::Property],
-        ) -> Result<
-            crate::cos_notification::NamedPropertyRangeSeq,
-            crate::cos_notification::qo_s_admin::ValidateQosError,
-        > {
-            rt::call(self, "validate_qos", &(required_qos,))
-        }
-
-        pub fn add_filter(
-            &self,
-            new_filter: Option<&crate::cos_notify_filter::Filter>,
-        ) -> Result<crate::cos_notify_filter::FilterId, rt::SystemException> {
-            rt::call(self, "add_filter", &(new_filter,))
-        }
-
-        pub fn remove_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<(), crate::cos_notify_filter::filter_admin::RemoveFilterError> {
-            rt::call(self, "remove_filter", &(filter,))
-        }
-
-        pub fn get_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<
-            Option<crate::cos_notify_filter::Filter>,
-            crate::cos_notify_filter::filter_admin::GetFilterError,
-        > {
-            rt::call(self, "get_filter", &(filter,))
-        }
-
-        pub fn get_all_filters(
-            &self,
-        ) -> Result<crate::cos_notify_filter::FilterIdSeq, rt::SystemException> {
-            rt::call(self, "get_all_filters", &())
-        }
-
-        pub fn remove_all_filters(&self) -> Result<(), rt::SystemException> {
-            rt::call(self, "remove_all_filters", &())
-        }
-
-        pub fn my_type(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::ProxyType, rt::SystemException> {
-            rt::call(self, "_get_MyType", &())
-        }
-
-        pub fn my_admin(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_channel_admin::ConsumerAdmin>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_MyAdmin", &())
-        }
-
-        pub fn priority_filter(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_filter::MappingFilter>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_priority_filter", &())
-        }
-
-        pub fn set_priority_filter(
-            &self,
-            value: Option<&crate::cos_notify_filter::MappingFilter>,
-        ) -> Result<(), rt::SystemException> {
-            rt::call(self, "_set_priority_filter", &(value,))
-        }
-
-        pub fn lifetime_filter(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_filter::MappingFilter>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_lifetime_filter", &())
-        }
-
-        pub fn set_lifetime_filter(
-            &self,
-            value: Option<&crate::cos_notify_filter::MappingFilter>,
-        ) -> Result<(), rt::SystemException> {
-            rt::call(self, "_set_lifetime_filter", &(value,))
-        }
-
-        pub fn obtain_offered_types(
-            &self,
-            mode: crate::cos_notify_channel_admin::ObtainInfoMode,
-        ) -> Result<crate::cos_notification::EventTypeSeq, rt::SystemException> {
-            rt::call(self, "obtain_offered_types", &(mode,))
-        }
-
-        pub fn validate_event_qos(
-            &self,
-            required_qos: &[crate::cos_notification::Property],
-        ) -> Result<
-            crate::cos_notification::NamedPropertyRangeSeq,
-            crate::cos_notify_channel_admin::proxy_supplier::ValidateEventQosError,
-        > {
-            rt::call(self, "validate_event_qos", &(required_qos,))
-        }
-
         pub fn pull(
             &self,
         ) -> Result<rt::Any, crate::cos_event_comm::pull_supplier::PullError> {
@@ -957,6 +600,7 @@ pub mod cos_typed_notify_channel_admin {
             "IDL:omg.org/CosNotifyComm/NotifySubscribe:1.0",
             "IDL:omg.org/CosTypedNotifyComm/TypedPullSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 2364195056;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -996,66 +640,8 @@ pub mod cos_typed_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\0\0\0\x01\x02\0\x01\n\x01\x03\x04\x01\0\x02\x0E\x02";
             match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::my_admin(
-                            servant,
-                        ),
-                    )
-                }
-                1 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::my_type(
-                            servant,
-                        ),
-                    )
-                }
-                2 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::lifetime_filter(
-                            servant,
-                        ),
-                    )
-                }
-                3 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::priority_filter(
-                            servant,
-                        ),
-                    )
-                }
-                4 => {
-                    rt::serve(
-                        call,
-                        |(value,)| crate::cos_notify_channel_admin::ProxySupplierServant::set_lifetime_filter(
-                            servant,
-                            rt::Option::as_ref(value),
-                        ),
-                    )
-                }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(value,)| crate::cos_notify_channel_admin::ProxySupplierServant::set_priority_filter(
-                            servant,
-                            rt::Option::as_ref(value),
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            servant,
-                            rt::Option::as_ref(new_filter),
-                        ),
-                    )
-                }
                 7 => {
                     rt::serve(
                         call,
@@ -1065,119 +651,53 @@ pub mod cos_typed_notify_channel_admin {
                         ),
                     )
                 }
-                8 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::disconnect_pull_supplier(
-                            servant,
-                        ),
-                    )
-                }
-                9 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            servant,
-                        ),
-                    )
-                }
-                10 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
-                11 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notification::QoSAdminServant::get_qos(servant),
-                    )
+                8 | 14 | 19 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PullSupplier,
+                        _,
+                        _,
+                        2919353482,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 12 => {
-                    rt::answer(
-                        call,
-                        crate::cos_typed_event_comm::TypedPullSupplierServant::get_typed_supplier(
-                            servant,
-                        ),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_typed_event_comm::TypedPullSupplier,
+                        _,
+                        _,
+                        86323764,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                13 => {
-                    rt::serve(
-                        call,
-                        |(mode,)| crate::cos_notify_channel_admin::ProxySupplierServant::obtain_offered_types(
-                            servant,
-                            *mode,
-                        ),
-                    )
-                }
-                14 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::pull(servant),
-                    )
-                }
-                15 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            servant,
-                        ),
-                    )
-                }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
-                17 => {
-                    rt::serve(
-                        call,
-                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
-                            servant,
-                            rt::slice(qos),
-                        ),
-                    )
+                11 | 17 | 21 => {
+                    rt::inherited_external::<
+                        crate::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                        1569107720,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 18 => {
-                    rt::serve(
-                        call,
-                        |(added, removed)| crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                            servant,
-                            rt::slice(added),
-                            rt::slice(removed),
-                        ),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_notify_comm::NotifySubscribe,
+                        _,
+                        _,
+                        1985795728,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                19 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullSupplierServant::try_pull(servant),
-                    )
+                6 | 9..=10 | 15..=16 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                        136299790,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                20 => {
-                    rt::serve(
-                        call,
-                        |(required_qos,)| crate::cos_notify_channel_admin::ProxySupplierServant::validate_event_qos(
-                            servant,
-                            rt::slice(required_qos),
-                        ),
-                    )
-                }
-                21 => {
-                    rt::serve(
-                        call,
-                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
-                            servant,
-                            rt::slice(required_qos),
-                        ),
-                    )
+                0..=5 | 13 | 20 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_channel_admin::ProxySupplier,
+                        _,
+                        _,
+                        643024970,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -1202,95 +722,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     impl TypedProxyPullConsumer {
-        pub fn get_qos(
-            &self,
-        ) -> Result<crate::cos_notification::QoSProperties, rt::SystemException> {
-            rt::call(self, "get_qos", &())
-        }
-
-        pub fn set_qos(
-            &self,
-            qos: &[crate::cos_notification::Property],
-        ) -> Result<(), crate::cos_notification::qo_s_admin::SetQosError> {
-            rt::call(self, "set_qos", &(qos,))
-        }
-
-        pub fn validate_qos(
-            &self,
-            required_qos: &[crate::cos_notification::Property],
-        ) -> Result<
-            crate::cos_notification::NamedPropertyRangeSeq,
-            crate::cos_notification::qo_s_admin::ValidateQosError,
-        > {
-            rt::call(self, "validate_qos", &(required_qos,))
-        }
-
-        pub fn add_filter(
-            &self,
-            new_filter: Option<&crate::cos_notify_filter::Filter>,
-        ) -> Result<crate::cos_notify_filter::FilterId, rt::SystemException> {
-            rt::call(self, "add_filter", &(new_filter,))
-        }
-
-        pub fn remove_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<(), crate::cos_notify_filter::filter_admin::RemoveFilterError> {
-            rt::call(self, "remove_filter", &(filter,))
-        }
-
-        pub fn get_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<
-            Option<crate::cos_notify_filter::Filter>,
-            crate::cos_notify_filter::filter_admin::GetFilterError,
-        > {
-            rt::call(self, "get_filter", &(filter,))
-        }
-
-        pub fn get_all_filters(
-            &self,
-        ) -> Result<crate::cos_notify_filter::FilterIdSeq, rt::SystemException> {
-            rt::call(self, "get_all_filters", &())
-        }
-
-        pub fn remove_all_filters(&self) -> Result<(), rt::SystemException> {
-            rt::call(self, "remove_all_filters", &())
-        }
-
-        pub fn my_type(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::ProxyType, rt::SystemException> {
-            rt::call(self, "_get_MyType", &())
-        }
-
-        pub fn my_admin(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_channel_admin::SupplierAdmin>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_MyAdmin", &())
-        }
-
-        pub fn obtain_subscription_types(
-            &self,
-            mode: crate::cos_notify_channel_admin::ObtainInfoMode,
-        ) -> Result<crate::cos_notification::EventTypeSeq, rt::SystemException> {
-            rt::call(self, "obtain_subscription_types", &(mode,))
-        }
-
-        pub fn validate_event_qos(
-            &self,
-            required_qos: &[crate::cos_notification::Property],
-        ) -> Result<
-            crate::cos_notification::NamedPropertyRangeSeq,
-            crate::cos_notify_channel_admin::proxy_consumer::ValidateEventQosError,
-        > {
-            rt::call(self, "validate_event_qos", &(required_qos,))
-        }
-
         pub fn offer_change(
             &self,
             added: &[crate::cos_notification::EventType],
@@ -1352,6 +783,7 @@ pub mod cos_typed_notify_channel_admin {
             "IDL:omg.org/CosEventComm/PullConsumer:1.0",
             "IDL:omg.org/CosNotifyComm/PullConsumer:1.0",
         ];
+        const FINGERPRINT: u32 = 1941027271;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1386,32 +818,8 @@ pub mod cos_typed_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\x01\0\0\0\x01\x02\0\x06\0\x03\x04\0\x01\0\n\x02";
             match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxyConsumerServant::my_admin(
-                            servant,
-                        ),
-                    )
-                }
-                1 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxyConsumerServant::my_type(
-                            servant,
-                        ),
-                    )
-                }
-                2 => {
-                    rt::serve(
-                        call,
-                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            servant,
-                            rt::Option::as_ref(new_filter),
-                        ),
-                    )
-                }
                 3 => {
                     rt::serve(
                         call,
@@ -1421,86 +829,10 @@ pub mod cos_typed_notify_channel_admin {
                         ),
                     )
                 }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PullConsumerServant::disconnect_pull_consumer(
-                            servant,
-                        ),
-                    )
-                }
-                5 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            servant,
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notification::QoSAdminServant::get_qos(servant),
-                    )
-                }
-                8 => {
-                    rt::serve(
-                        call,
-                        |(mode,)| crate::cos_notify_channel_admin::ProxyConsumerServant::obtain_subscription_types(
-                            servant,
-                            *mode,
-                        ),
-                    )
-                }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(added, removed)| crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                            servant,
-                            rt::slice(added),
-                            rt::slice(removed),
-                        ),
-                    )
-                }
-                10 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            servant,
-                        ),
-                    )
-                }
-                11 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
                 12 => {
                     rt::answer(
                         call,
                         TypedProxyPullConsumerServant::resume_connection(servant),
-                    )
-                }
-                13 => {
-                    rt::serve(
-                        call,
-                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
-                            servant,
-                            rt::slice(qos),
-                        ),
                     )
                 }
                 14 => {
@@ -1509,23 +841,45 @@ pub mod cos_typed_notify_channel_admin {
                         TypedProxyPullConsumerServant::suspend_connection(servant),
                     )
                 }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(required_qos,)| crate::cos_notify_channel_admin::ProxyConsumerServant::validate_event_qos(
-                            servant,
-                            rt::slice(required_qos),
-                        ),
-                    )
+                4 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PullConsumer,
+                        _,
+                        _,
+                        3225940319,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
-                            servant,
-                            rt::slice(required_qos),
-                        ),
-                    )
+                7 | 13 | 16 => {
+                    rt::inherited_external::<
+                        crate::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                        1569107720,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                9 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_comm::NotifyPublish,
+                        _,
+                        _,
+                        3149193609,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                2 | 5..=6 | 10..=11 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                        136299790,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                0..=1 | 8 | 15 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_channel_admin::ProxyConsumer,
+                        _,
+                        _,
+                        41271575,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -1604,127 +958,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     impl TypedProxyPushSupplier {
-        pub fn get_qos(
-            &self,
-        ) -> Result<crate::cos_notification::QoSProperties, rt::SystemException> {
-            rt::call(self, "get_qos", &())
-        }
-
-        pub fn set_qos(
-            &self,
-            qos: &[crate::cos_notification::Property],
-        ) -> Result<(), crate::cos_notification::qo_s_admin::SetQosError> {
-            rt::call(self, "set_qos", &(qos,))
-        }
-
-        pub fn validate_qos(
-            &self,
-            required_qos: &[crate::cos_notification::Property],
-        ) -> Result<
-            crate::cos_notification::NamedPropertyRangeSeq,
-            crate::cos_notification::qo_s_admin::ValidateQosError,
-        > {
-            rt::call(self, "validate_qos", &(required_qos,))
-        }
-
-        pub fn add_filter(
-            &self,
-            new_filter: Option<&crate::cos_notify_filter::Filter>,
-        ) -> Result<crate::cos_notify_filter::FilterId, rt::SystemException> {
-            rt::call(self, "add_filter", &(new_filter,))
-        }
-
-        pub fn remove_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<(), crate::cos_notify_filter::filter_admin::RemoveFilterError> {
-            rt::call(self, "remove_filter", &(filter,))
-        }
-
-        pub fn get_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<
-            Option<crate::cos_notify_filter::Filter>,
-            crate::cos_notify_filter::filter_admin::GetFilterError,
-        > {
-            rt::call(self, "get_filter", &(filter,))
-        }
-
-        pub fn get_all_filters(
-            &self,
-        ) -> Result<crate::cos_notify_filter::FilterIdSeq, rt::SystemException> {
-            rt::call(self, "get_all_filters", &())
-        }
-
-        pub fn remove_all_filters(&self) -> Result<(), rt::SystemException> {
-            rt::call(self, "remove_all_filters", &())
-        }
-
-        pub fn my_type(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::ProxyType, rt::SystemException> {
-            rt::call(self, "_get_MyType", &())
-        }
-
-        pub fn my_admin(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_channel_admin::ConsumerAdmin>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_MyAdmin", &())
-        }
-
-        pub fn priority_filter(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_filter::MappingFilter>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_priority_filter", &())
-        }
-
-        pub fn set_priority_filter(
-            &self,
-            value: Option<&crate::cos_notify_filter::MappingFilter>,
-        ) -> Result<(), rt::SystemException> {
-            rt::call(self, "_set_priority_filter", &(value,))
-        }
-
-        pub fn lifetime_filter(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_filter::MappingFilter>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_lifetime_filter", &())
-        }
-
-        pub fn set_lifetime_filter(
-            &self,
-            value: Option<&crate::cos_notify_filter::MappingFilter>,
-        ) -> Result<(), rt::SystemException> {
-            rt::call(self, "_set_lifetime_filter", &(value,))
-        }
-
-        pub fn obtain_offered_types(
-            &self,
-            mode: crate::cos_notify_channel_admin::ObtainInfoMode,
-        ) -> Result<crate::cos_notification::EventTypeSeq, rt::SystemException> {
-            rt::call(self, "obtain_offered_types", &(mode,))
-        }
-
-        pub fn validate_event_qos(
-            &self,
-            required_qos: &[crate::cos_notification::Property],
-        ) -> Result<
-            crate::cos_notification::NamedPropertyRangeSeq,
-            crate::cos_notify_channel_admin::proxy_supplier::ValidateEventQosError,
-        > {
-            rt::call(self, "validate_event_qos", &(required_qos,))
-        }
-
         pub fn subscription_change(
             &self,
             added: &[crate::cos_notification::EventType],
@@ -1789,6 +1022,7 @@ pub mod cos_typed_notify_channel_admin {
             "IDL:omg.org/CosEventComm/PushSupplier:1.0",
             "IDL:omg.org/CosNotifyComm/PushSupplier:1.0",
         ];
+        const FINGERPRINT: u32 = 901192137;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -1827,66 +1061,8 @@ pub mod cos_typed_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\0\0\0\x01\x02\0\n\x03\x04\0\x01\0\0\x0E\x02";
             match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::my_admin(
-                            servant,
-                        ),
-                    )
-                }
-                1 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::my_type(
-                            servant,
-                        ),
-                    )
-                }
-                2 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::lifetime_filter(
-                            servant,
-                        ),
-                    )
-                }
-                3 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ProxySupplierServant::priority_filter(
-                            servant,
-                        ),
-                    )
-                }
-                4 => {
-                    rt::serve(
-                        call,
-                        |(value,)| crate::cos_notify_channel_admin::ProxySupplierServant::set_lifetime_filter(
-                            servant,
-                            rt::Option::as_ref(value),
-                        ),
-                    )
-                }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(value,)| crate::cos_notify_channel_admin::ProxySupplierServant::set_priority_filter(
-                            servant,
-                            rt::Option::as_ref(value),
-                        ),
-                    )
-                }
-                6 => {
-                    rt::serve(
-                        call,
-                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            servant,
-                            rt::Option::as_ref(new_filter),
-                        ),
-                    )
-                }
                 7 => {
                     rt::serve(
                         call,
@@ -1896,86 +1072,10 @@ pub mod cos_typed_notify_channel_admin {
                         ),
                     )
                 }
-                8 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_comm::PushSupplierServant::disconnect_push_supplier(
-                            servant,
-                        ),
-                    )
-                }
-                9 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            servant,
-                        ),
-                    )
-                }
-                10 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
-                11 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notification::QoSAdminServant::get_qos(servant),
-                    )
-                }
-                12 => {
-                    rt::serve(
-                        call,
-                        |(mode,)| crate::cos_notify_channel_admin::ProxySupplierServant::obtain_offered_types(
-                            servant,
-                            *mode,
-                        ),
-                    )
-                }
-                13 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            servant,
-                        ),
-                    )
-                }
-                14 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
                 15 => {
                     rt::answer(
                         call,
                         TypedProxyPushSupplierServant::resume_connection(servant),
-                    )
-                }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
-                            servant,
-                            rt::slice(qos),
-                        ),
-                    )
-                }
-                17 => {
-                    rt::serve(
-                        call,
-                        |(added, removed)| crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                            servant,
-                            rt::slice(added),
-                            rt::slice(removed),
-                        ),
                     )
                 }
                 18 => {
@@ -1984,23 +1084,45 @@ pub mod cos_typed_notify_channel_admin {
                         TypedProxyPushSupplierServant::suspend_connection(servant),
                     )
                 }
-                19 => {
-                    rt::serve(
-                        call,
-                        |(required_qos,)| crate::cos_notify_channel_admin::ProxySupplierServant::validate_event_qos(
-                            servant,
-                            rt::slice(required_qos),
-                        ),
-                    )
+                8 => {
+                    rt::inherited_external::<
+                        crate::cos_event_comm::PushSupplier,
+                        _,
+                        _,
+                        2596383976,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                20 => {
-                    rt::serve(
-                        call,
-                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
-                            servant,
-                            rt::slice(required_qos),
-                        ),
-                    )
+                11 | 16 | 20 => {
+                    rt::inherited_external::<
+                        crate::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                        1569107720,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                17 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_comm::NotifySubscribe,
+                        _,
+                        _,
+                        1985795728,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                6 | 9..=10 | 13..=14 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                        136299790,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                0..=5 | 12 | 19 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_channel_admin::ProxySupplier,
+                        _,
+                        _,
+                        643024970,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -2032,200 +1154,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     impl TypedConsumerAdmin {
-        pub fn get_qos(
-            &self,
-        ) -> Result<crate::cos_notification::QoSProperties, rt::SystemException> {
-            rt::call(self, "get_qos", &())
-        }
-
-        pub fn set_qos(
-            &self,
-            qos: &[crate::cos_notification::Property],
-        ) -> Result<(), crate::cos_notification::qo_s_admin::SetQosError> {
-            rt::call(self, "set_qos", &(qos,))
-        }
-
-        pub fn validate_qos(
-            &self,
-            required_qos: &[crate::cos_notification::Property],
-        ) -> Result<
-            crate::cos_notification::NamedPropertyRangeSeq,
-            crate::cos_notification::qo_s_admin::ValidateQosError,
-        > {
-            rt::call(self, "validate_qos", &(required_qos,))
-        }
-
-        pub fn subscription_change(
-            &self,
-            added: &[crate::cos_notification::EventType],
-            removed: &[crate::cos_notification::EventType],
-        ) -> Result<
-            (),
-            crate::cos_notify_comm::notify_subscribe::SubscriptionChangeError,
-        > {
-            rt::call(self, "subscription_change", &(added, removed))
-        }
-
-        pub fn add_filter(
-            &self,
-            new_filter: Option<&crate::cos_notify_filter::Filter>,
-        ) -> Result<crate::cos_notify_filter::FilterId, rt::SystemException> {
-            rt::call(self, "add_filter", &(new_filter,))
-        }
-
-        pub fn remove_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<(), crate::cos_notify_filter::filter_admin::RemoveFilterError> {
-            rt::call(self, "remove_filter", &(filter,))
-        }
-
-        pub fn get_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<
-            Option<crate::cos_notify_filter::Filter>,
-            crate::cos_notify_filter::filter_admin::GetFilterError,
-        > {
-            rt::call(self, "get_filter", &(filter,))
-        }
-
-        pub fn get_all_filters(
-            &self,
-        ) -> Result<crate::cos_notify_filter::FilterIdSeq, rt::SystemException> {
-            rt::call(self, "get_all_filters", &())
-        }
-
-        pub fn remove_all_filters(&self) -> Result<(), rt::SystemException> {
-            rt::call(self, "remove_all_filters", &())
-        }
-
-        pub fn obtain_push_supplier(
-            &self,
-        ) -> Result<
-            Option<crate::cos_event_channel_admin::ProxyPushSupplier>,
-            rt::SystemException,
-        > {
-            rt::call(self, "obtain_push_supplier", &())
-        }
-
-        pub fn obtain_pull_supplier(
-            &self,
-        ) -> Result<
-            Option<crate::cos_event_channel_admin::ProxyPullSupplier>,
-            rt::SystemException,
-        > {
-            rt::call(self, "obtain_pull_supplier", &())
-        }
-
-        pub fn my_id(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::AdminId, rt::SystemException> {
-            rt::call(self, "_get_MyID", &())
-        }
-
-        pub fn my_channel(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_channel_admin::EventChannel>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_MyChannel", &())
-        }
-
-        pub fn my_operator(
-            &self,
-        ) -> Result<
-            crate::cos_notify_channel_admin::InterFilterGroupOperator,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_MyOperator", &())
-        }
-
-        pub fn priority_filter(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_filter::MappingFilter>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_priority_filter", &())
-        }
-
-        pub fn set_priority_filter(
-            &self,
-            value: Option<&crate::cos_notify_filter::MappingFilter>,
-        ) -> Result<(), rt::SystemException> {
-            rt::call(self, "_set_priority_filter", &(value,))
-        }
-
-        pub fn lifetime_filter(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_filter::MappingFilter>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_lifetime_filter", &())
-        }
-
-        pub fn set_lifetime_filter(
-            &self,
-            value: Option<&crate::cos_notify_filter::MappingFilter>,
-        ) -> Result<(), rt::SystemException> {
-            rt::call(self, "_set_lifetime_filter", &(value,))
-        }
-
-        pub fn pull_suppliers(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::ProxyIdSeq, rt::SystemException> {
-            rt::call(self, "_get_pull_suppliers", &())
-        }
-
-        pub fn push_suppliers(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::ProxyIdSeq, rt::SystemException> {
-            rt::call(self, "_get_push_suppliers", &())
-        }
-
-        pub fn get_proxy_supplier(
-            &self,
-            proxy_id: crate::cos_notify_channel_admin::ProxyId,
-        ) -> Result<
-            Option<crate::cos_notify_channel_admin::ProxySupplier>,
-            crate::cos_notify_channel_admin::consumer_admin::GetProxySupplierError,
-        > {
-            rt::call(self, "get_proxy_supplier", &(proxy_id,))
-        }
-
-        pub fn obtain_notification_pull_supplier(
-            &self,
-            ctype: crate::cos_notify_channel_admin::ClientType,
-        ) -> Result<
-            (
-                Option<crate::cos_notify_channel_admin::ProxySupplier>,
-                crate::cos_notify_channel_admin::ProxyId,
-            ),
-            crate::cos_notify_channel_admin::consumer_admin::ObtainNotificationPullSupplierError,
-        > {
-            rt::call(self, "obtain_notification_pull_supplier", &(ctype,))
-        }
-
-        pub fn obtain_notification_push_supplier(
-            &self,
-            ctype: crate::cos_notify_channel_admin::ClientType,
-        ) -> Result<
-            (
-                Option<crate::cos_notify_channel_admin::ProxySupplier>,
-                crate::cos_notify_channel_admin::ProxyId,
-            ),
-            crate::cos_notify_channel_admin::consumer_admin::ObtainNotificationPushSupplierError,
-        > {
-            rt::call(self, "obtain_notification_push_supplier", &(ctype,))
-        }
-
-        pub fn destroy(&self) -> Result<(), rt::SystemException> {
-            rt::call(self, "destroy", &())
-        }
-
         pub fn obtain_typed_pull_supplier(
             &self,
             supported_interface: &str,
@@ -2302,6 +1230,7 @@ pub mod cos_typed_notify_channel_admin {
             "IDL:omg.org/CosNotifyChannelAdmin/ConsumerAdmin:1.0",
             "IDL:omg.org/CosTypedEventChannelAdmin/TypedConsumerAdmin:1.0",
         ];
+        const FINGERPRINT: u32 = 3167532638;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -2347,164 +1276,8 @@ pub mod cos_typed_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\x05\x06\x07\x08\0\n\x01\x02\r\0\x0F\x10\0\x01\0\0\x02\x03\x03\x04\x01\0\x02";
             match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::my_channel(
-                            servant,
-                        ),
-                    )
-                }
-                1 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::my_id(
-                            servant,
-                        ),
-                    )
-                }
-                2 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::my_operator(
-                            servant,
-                        ),
-                    )
-                }
-                3 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::lifetime_filter(
-                            servant,
-                        ),
-                    )
-                }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::priority_filter(
-                            servant,
-                        ),
-                    )
-                }
-                5 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::pull_suppliers(
-                            servant,
-                        ),
-                    )
-                }
-                6 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::push_suppliers(
-                            servant,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::serve(
-                        call,
-                        |(value,)| crate::cos_notify_channel_admin::ConsumerAdminServant::set_lifetime_filter(
-                            servant,
-                            rt::Option::as_ref(value),
-                        ),
-                    )
-                }
-                8 => {
-                    rt::serve(
-                        call,
-                        |(value,)| crate::cos_notify_channel_admin::ConsumerAdminServant::set_priority_filter(
-                            servant,
-                            rt::Option::as_ref(value),
-                        ),
-                    )
-                }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            servant,
-                            rt::Option::as_ref(new_filter),
-                        ),
-                    )
-                }
-                10 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::ConsumerAdminServant::destroy(
-                            servant,
-                        ),
-                    )
-                }
-                11 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            servant,
-                        ),
-                    )
-                }
-                12 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
-                13 => {
-                    rt::serve(
-                        call,
-                        |(proxy_id,)| crate::cos_notify_channel_admin::ConsumerAdminServant::get_proxy_supplier(
-                            servant,
-                            *proxy_id,
-                        ),
-                    )
-                }
-                14 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notification::QoSAdminServant::get_qos(servant),
-                    )
-                }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(ctype,)| crate::cos_notify_channel_admin::ConsumerAdminServant::obtain_notification_pull_supplier(
-                            servant,
-                            *ctype,
-                        ),
-                    )
-                }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(ctype,)| crate::cos_notify_channel_admin::ConsumerAdminServant::obtain_notification_push_supplier(
-                            servant,
-                            *ctype,
-                        ),
-                    )
-                }
-                17 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::ConsumerAdminServant::obtain_pull_supplier(
-                            servant,
-                        ),
-                    )
-                }
-                18 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::ConsumerAdminServant::obtain_push_supplier(
-                            servant,
-                        ),
-                    )
-                }
                 19 => {
                     rt::serve(
                         call,
@@ -2523,68 +1296,53 @@ pub mod cos_typed_notify_channel_admin {
                         ),
                     )
                 }
-                21 => {
-                    rt::serve(
-                        call,
-                        |(supported_interface,)| crate::cos_typed_event_channel_admin::TypedConsumerAdminServant::obtain_typed_pull_supplier(
-                            servant,
-                            rt::text(supported_interface),
-                        ),
-                    )
+                17..=18 => {
+                    rt::inherited_external::<
+                        crate::cos_event_channel_admin::ConsumerAdmin,
+                        _,
+                        _,
+                        2092715389,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                22 => {
-                    rt::serve(
-                        call,
-                        |(uses_interface,)| crate::cos_typed_event_channel_admin::TypedConsumerAdminServant::obtain_typed_push_supplier(
-                            servant,
-                            rt::text(uses_interface),
-                        ),
-                    )
+                21..=22 => {
+                    rt::inherited_external::<
+                        crate::cos_typed_event_channel_admin::TypedConsumerAdmin,
+                        _,
+                        _,
+                        3645245465,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                23 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            servant,
-                        ),
-                    )
-                }
-                24 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
-                25 => {
-                    rt::serve(
-                        call,
-                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
-                            servant,
-                            rt::slice(qos),
-                        ),
-                    )
+                14 | 25 | 27 => {
+                    rt::inherited_external::<
+                        crate::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                        1569107720,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 26 => {
-                    rt::serve(
-                        call,
-                        |(added, removed)| crate::cos_notify_comm::NotifySubscribeServant::subscription_change(
-                            servant,
-                            rt::slice(added),
-                            rt::slice(removed),
-                        ),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_notify_comm::NotifySubscribe,
+                        _,
+                        _,
+                        1985795728,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                27 => {
-                    rt::serve(
-                        call,
-                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
-                            servant,
-                            rt::slice(required_qos),
-                        ),
-                    )
+                9 | 11..=12 | 23..=24 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                        136299790,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                0..=8 | 10 | 13 | 15..=16 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_channel_admin::ConsumerAdmin,
+                        _,
+                        _,
+                        1428406774,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -2645,165 +1403,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     impl TypedSupplierAdmin {
-        pub fn get_qos(
-            &self,
-        ) -> Result<crate::cos_notification::QoSProperties, rt::SystemException> {
-            rt::call(self, "get_qos", &())
-        }
-
-        pub fn set_qos(
-            &self,
-            qos: &[crate::cos_notification::Property],
-        ) -> Result<(), crate::cos_notification::qo_s_admin::SetQosError> {
-            rt::call(self, "set_qos", &(qos,))
-        }
-
-        pub fn validate_qos(
-            &self,
-            required_qos: &[crate::cos_notification::Property],
-        ) -> Result<
-            crate::cos_notification::NamedPropertyRangeSeq,
-            crate::cos_notification::qo_s_admin::ValidateQosError,
-        > {
-            rt::call(self, "validate_qos", &(required_qos,))
-        }
-
-        pub fn offer_change(
-            &self,
-            added: &[crate::cos_notification::EventType],
-            removed: &[crate::cos_notification::EventType],
-        ) -> Result<(), crate::cos_notify_comm::notify_publish::OfferChangeError> {
-            rt::call(self, "offer_change", &(added, removed))
-        }
-
-        pub fn add_filter(
-            &self,
-            new_filter: Option<&crate::cos_notify_filter::Filter>,
-        ) -> Result<crate::cos_notify_filter::FilterId, rt::SystemException> {
-            rt::call(self, "add_filter", &(new_filter,))
-        }
-
-        pub fn remove_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<(), crate::cos_notify_filter::filter_admin::RemoveFilterError> {
-            rt::call(self, "remove_filter", &(filter,))
-        }
-
-        pub fn get_filter(
-            &self,
-            filter: crate::cos_notify_filter::FilterId,
-        ) -> Result<
-            Option<crate::cos_notify_filter::Filter>,
-            crate::cos_notify_filter::filter_admin::GetFilterError,
-        > {
-            rt::call(self, "get_filter", &(filter,))
-        }
-
-        pub fn get_all_filters(
-            &self,
-        ) -> Result<crate::cos_notify_filter::FilterIdSeq, rt::SystemException> {
-            rt::call(self, "get_all_filters", &())
-        }
-
-        pub fn remove_all_filters(&self) -> Result<(), rt::SystemException> {
-            rt::call(self, "remove_all_filters", &())
-        }
-
-        pub fn obtain_push_consumer(
-            &self,
-        ) -> Result<
-            Option<crate::cos_event_channel_admin::ProxyPushConsumer>,
-            rt::SystemException,
-        > {
-            rt::call(self, "obtain_push_consumer", &())
-        }
-
-        pub fn obtain_pull_consumer(
-            &self,
-        ) -> Result<
-            Option<crate::cos_event_channel_admin::ProxyPullConsumer>,
-            rt::SystemException,
-        > {
-            rt::call(self, "obtain_pull_consumer", &())
-        }
-
-        pub fn my_id(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::AdminId, rt::SystemException> {
-            rt::call(self, "_get_MyID", &())
-        }
-
-        pub fn my_channel(
-            &self,
-        ) -> Result<
-            Option<crate::cos_notify_channel_admin::EventChannel>,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_MyChannel", &())
-        }
-
-        pub fn my_operator(
-            &self,
-        ) -> Result<
-            crate::cos_notify_channel_admin::InterFilterGroupOperator,
-            rt::SystemException,
-        > {
-            rt::call(self, "_get_MyOperator", &())
-        }
-
-        pub fn pull_consumers(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::ProxyIdSeq, rt::SystemException> {
-            rt::call(self, "_get_pull_consumers", &())
-        }
-
-        pub fn push_consumers(
-            &self,
-        ) -> Result<crate::cos_notify_channel_admin::ProxyIdSeq, rt::SystemException> {
-            rt::call(self, "_get_push_consumers", &())
-        }
-
-        pub fn get_proxy_consumer(
-            &self,
-            proxy_id: crate::cos_notify_channel_admin::ProxyId,
-        ) -> Result<
-            Option<crate::cos_notify_channel_admin::ProxyConsumer>,
-            crate::cos_notify_channel_admin::supplier_admin::GetProxyConsumerError,
-        > {
-            rt::call(self, "get_proxy_consumer", &(proxy_id,))
-        }
-
-        pub fn obtain_notification_pull_consumer(
-            &self,
-            ctype: crate::cos_notify_channel_admin::ClientType,
-        ) -> Result<
-            (
-                Option<crate::cos_notify_channel_admin::ProxyConsumer>,
-                crate::cos_notify_channel_admin::ProxyId,
-            ),
-            crate::cos_notify_channel_admin::supplier_admin::ObtainNotificationPullConsumerError,
-        > {
-            rt::call(self, "obtain_notification_pull_consumer", &(ctype,))
-        }
-
-        pub fn obtain_notification_push_consumer(
-            &self,
-            ctype: crate::cos_notify_channel_admin::ClientType,
-        ) -> Result<
-            (
-                Option<crate::cos_notify_channel_admin::ProxyConsumer>,
-                crate::cos_notify_channel_admin::ProxyId,
-            ),
-            crate::cos_notify_channel_admin::supplier_admin::ObtainNotificationPushConsumerError,
-        > {
-            rt::call(self, "obtain_notification_push_consumer", &(ctype,))
-        }
-
-        pub fn destroy(&self) -> Result<(), rt::SystemException> {
-            rt::call(self, "destroy", &())
-        }
-
         pub fn obtain_typed_push_consumer(
             &self,
             supported_interface: &str,
@@ -2880,6 +1479,7 @@ pub mod cos_typed_notify_channel_admin {
             "IDL:omg.org/CosNotifyChannelAdmin/SupplierAdmin:1.0",
             "IDL:omg.org/CosTypedEventChannelAdmin/TypedSupplierAdmin:1.0",
         ];
+        const FINGERPRINT: u32 = 1797174372;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -2921,130 +1521,8 @@ pub mod cos_typed_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\x01\x02\x03\x04\0\x06\x01\x02\t\0\x0B\x0C\0\x01\0\0\x02\x03\0\x03\x04\x01\x02";
             match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::SupplierAdminServant::my_channel(
-                            servant,
-                        ),
-                    )
-                }
-                1 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::SupplierAdminServant::my_id(
-                            servant,
-                        ),
-                    )
-                }
-                2 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::SupplierAdminServant::my_operator(
-                            servant,
-                        ),
-                    )
-                }
-                3 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::SupplierAdminServant::pull_consumers(
-                            servant,
-                        ),
-                    )
-                }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::SupplierAdminServant::push_consumers(
-                            servant,
-                        ),
-                    )
-                }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(new_filter,)| crate::cos_notify_filter::FilterAdminServant::add_filter(
-                            servant,
-                            rt::Option::as_ref(new_filter),
-                        ),
-                    )
-                }
-                6 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_channel_admin::SupplierAdminServant::destroy(
-                            servant,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::get_all_filters(
-                            servant,
-                        ),
-                    )
-                }
-                8 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::get_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
-                9 => {
-                    rt::serve(
-                        call,
-                        |(proxy_id,)| crate::cos_notify_channel_admin::SupplierAdminServant::get_proxy_consumer(
-                            servant,
-                            *proxy_id,
-                        ),
-                    )
-                }
-                10 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notification::QoSAdminServant::get_qos(servant),
-                    )
-                }
-                11 => {
-                    rt::serve(
-                        call,
-                        |(ctype,)| crate::cos_notify_channel_admin::SupplierAdminServant::obtain_notification_pull_consumer(
-                            servant,
-                            *ctype,
-                        ),
-                    )
-                }
-                12 => {
-                    rt::serve(
-                        call,
-                        |(ctype,)| crate::cos_notify_channel_admin::SupplierAdminServant::obtain_notification_push_consumer(
-                            servant,
-                            *ctype,
-                        ),
-                    )
-                }
-                13 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::SupplierAdminServant::obtain_pull_consumer(
-                            servant,
-                        ),
-                    )
-                }
-                14 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::SupplierAdminServant::obtain_push_consumer(
-                            servant,
-                        ),
-                    )
-                }
                 15 => {
                     rt::serve(
                         call,
@@ -3063,68 +1541,53 @@ pub mod cos_typed_notify_channel_admin {
                         ),
                     )
                 }
-                17 => {
-                    rt::serve(
-                        call,
-                        |(uses_interface,)| crate::cos_typed_event_channel_admin::TypedSupplierAdminServant::obtain_typed_pull_consumer(
-                            servant,
-                            rt::text(uses_interface),
-                        ),
-                    )
+                13..=14 => {
+                    rt::inherited_external::<
+                        crate::cos_event_channel_admin::SupplierAdmin,
+                        _,
+                        _,
+                        2749638971,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                18 => {
-                    rt::serve(
-                        call,
-                        |(supported_interface,)| crate::cos_typed_event_channel_admin::TypedSupplierAdminServant::obtain_typed_push_consumer(
-                            servant,
-                            rt::text(supported_interface),
-                        ),
-                    )
+                17..=18 => {
+                    rt::inherited_external::<
+                        crate::cos_typed_event_channel_admin::TypedSupplierAdmin,
+                        _,
+                        _,
+                        1372310048,
+                    >(servant, skeleton, INDEXES[operation], call)
+                }
+                10 | 22..=23 => {
+                    rt::inherited_external::<
+                        crate::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                        1569107720,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 19 => {
-                    rt::serve(
-                        call,
-                        |(added, removed)| crate::cos_notify_comm::NotifyPublishServant::offer_change(
-                            servant,
-                            rt::slice(added),
-                            rt::slice(removed),
-                        ),
-                    )
+                    rt::inherited_external::<
+                        crate::cos_notify_comm::NotifyPublish,
+                        _,
+                        _,
+                        3149193609,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                20 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notify_filter::FilterAdminServant::remove_all_filters(
-                            servant,
-                        ),
-                    )
+                5 | 7..=8 | 20..=21 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_filter::FilterAdmin,
+                        _,
+                        _,
+                        136299790,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                21 => {
-                    rt::serve(
-                        call,
-                        |(filter,)| crate::cos_notify_filter::FilterAdminServant::remove_filter(
-                            servant,
-                            *filter,
-                        ),
-                    )
-                }
-                22 => {
-                    rt::serve(
-                        call,
-                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
-                            servant,
-                            rt::slice(qos),
-                        ),
-                    )
-                }
-                23 => {
-                    rt::serve(
-                        call,
-                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
-                            servant,
-                            rt::slice(required_qos),
-                        ),
-                    )
+                0..=4 | 6 | 9 | 11..=12 => {
+                    rt::inherited_external::<
+                        crate::cos_notify_channel_admin::SupplierAdmin,
+                        _,
+                        _,
+                        50116956,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }
@@ -3151,29 +1614,6 @@ pub mod cos_typed_notify_channel_admin {
     }
 
     impl TypedEventChannel {
-        pub fn get_qos(
-            &self,
-        ) -> Result<crate::cos_notification::QoSProperties, rt::SystemException> {
-            rt::call(self, "get_qos", &())
-        }
-
-        pub fn set_qos(
-            &self,
-            qos: &[crate::cos_notification::Property],
-        ) -> Result<(), crate::cos_notification::qo_s_admin::SetQosError> {
-            rt::call(self, "set_qos", &(qos,))
-        }
-
-        pub fn validate_qos(
-            &self,
-            required_qos: &[crate::cos_notification::Property],
-        ) -> Result<
-            crate::cos_notification::NamedPropertyRangeSeq,
-            crate::cos_notification::qo_s_admin::ValidateQosError,
-        > {
-            rt::call(self, "validate_qos", &(required_qos,))
-        }
-
         pub fn get_admin(
             &self,
         ) -> Result<crate::cos_notification::AdminProperties, rt::SystemException> {
@@ -3360,6 +1800,7 @@ pub mod cos_typed_notify_channel_admin {
             "IDL:omg.org/CosNotification/AdminPropertiesAdmin:1.0",
             "IDL:omg.org/CosTypedEventChannelAdmin/TypedEventChannel:1.0",
         ];
+        const FINGERPRINT: u32 = 815185861;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -3395,6 +1836,7 @@ pub mod cos_typed_notify_channel_admin {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\0\x01\x01\x02";
             match operation {
                 0 => rt::answer(call, TypedEventChannelServant::my_factory(servant)),
                 1 => {
@@ -3415,38 +1857,6 @@ pub mod cos_typed_notify_channel_admin {
                         TypedEventChannelServant::default_supplier_admin(servant),
                     )
                 }
-                4 => {
-                    rt::answer(
-                        call,
-                        crate::cos_typed_event_channel_admin::TypedEventChannelServant::destroy(
-                            servant,
-                        ),
-                    )
-                }
-                5 => {
-                    rt::answer(
-                        call,
-                        crate::cos_typed_event_channel_admin::TypedEventChannelServant::for_consumers(
-                            servant,
-                        ),
-                    )
-                }
-                6 => {
-                    rt::answer(
-                        call,
-                        crate::cos_typed_event_channel_admin::TypedEventChannelServant::for_suppliers(
-                            servant,
-                        ),
-                    )
-                }
-                7 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notification::AdminPropertiesAdminServant::get_admin(
-                            servant,
-                        ),
-                    )
-                }
                 8 => {
                     rt::answer(
                         call,
@@ -3463,12 +1873,6 @@ pub mod cos_typed_notify_channel_admin {
                     rt::serve(
                         call,
                         |(id,)| TypedEventChannelServant::get_consumeradmin(servant, *id),
-                    )
-                }
-                11 => {
-                    rt::answer(
-                        call,
-                        crate::cos_notification::QoSAdminServant::get_qos(servant),
                     )
                 }
                 12 => {
@@ -3495,32 +1899,29 @@ pub mod cos_typed_notify_channel_admin {
                         ),
                     )
                 }
-                15 => {
-                    rt::serve(
-                        call,
-                        |(admin,)| crate::cos_notification::AdminPropertiesAdminServant::set_admin(
-                            servant,
-                            rt::slice(admin),
-                        ),
-                    )
+                4..=6 => {
+                    rt::inherited_external::<
+                        crate::cos_typed_event_channel_admin::TypedEventChannel,
+                        _,
+                        _,
+                        1405487701,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                16 => {
-                    rt::serve(
-                        call,
-                        |(qos,)| crate::cos_notification::QoSAdminServant::set_qos(
-                            servant,
-                            rt::slice(qos),
-                        ),
-                    )
+                11 | 16..=17 => {
+                    rt::inherited_external::<
+                        crate::cos_notification::QoSAdmin,
+                        _,
+                        _,
+                        1569107720,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                17 => {
-                    rt::serve(
-                        call,
-                        |(required_qos,)| crate::cos_notification::QoSAdminServant::validate_qos(
-                            servant,
-                            rt::slice(required_qos),
-                        ),
-                    )
+                7 | 15 => {
+                    rt::inherited_external::<
+                        crate::cos_notification::AdminPropertiesAdmin,
+                        _,
+                        _,
+                        3331236745,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }

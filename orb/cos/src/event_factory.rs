@@ -99,7 +99,7 @@ pub mod cos_life_cycle {
     pub struct FactoryFinder(rt::ObjectRef);
     rt::reference! {
         object_reference FactoryFinder(rt::ObjectRef), "IDL:omg.org/CosLifeCycle/FactoryFinder:1.0",
-        "FactoryFinder", async narrow_async
+        "FactoryFinder"
     }
 
     impl FactoryFinder {
@@ -132,6 +132,8 @@ pub mod cos_life_cycle {
     pub type FactoryFinderSkeleton<S> = rt::Skeleton<FactoryFinder, S>;
 
     impl<S: FactoryFinderServant + ?Sized> rt::Dispatch<S> for FactoryFinder {
+        const FINGERPRINT: u32 = 1638646330;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["find_factories"],
@@ -182,7 +184,7 @@ pub mod cos_life_cycle {
     pub struct LifeCycleObject(rt::ObjectRef);
     rt::reference! {
         object_reference LifeCycleObject(rt::ObjectRef), "IDL:omg.org/CosLifeCycle/LifeCycleObject:1.0",
-        "LifeCycleObject", async narrow_async
+        "LifeCycleObject"
     }
 
     impl LifeCycleObject {
@@ -256,6 +258,8 @@ pub mod cos_life_cycle {
     pub type LifeCycleObjectSkeleton<S> = rt::Skeleton<LifeCycleObject, S>;
 
     impl<S: LifeCycleObjectServant + ?Sized> rt::Dispatch<S> for LifeCycleObject {
+        const FINGERPRINT: u32 = 2594304175;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["copy", "move", "remove"],
@@ -362,7 +366,7 @@ pub mod cos_life_cycle {
     pub struct GenericFactory(rt::ObjectRef);
     rt::reference! {
         object_reference GenericFactory(rt::ObjectRef), "IDL:omg.org/CosLifeCycle/GenericFactory:1.0",
-        "GenericFactory", async narrow_async
+        "GenericFactory"
     }
 
     impl GenericFactory {
@@ -419,6 +423,8 @@ pub mod cos_life_cycle {
     pub type GenericFactorySkeleton<S> = rt::Skeleton<GenericFactory, S>;
 
     impl<S: GenericFactoryServant + ?Sized> rt::Dispatch<S> for GenericFactory {
+        const FINGERPRINT: u32 = 452153663;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["create_object", "supports"],
@@ -489,7 +495,7 @@ pub mod ft {
     pub struct PullMonitorable(rt::ObjectRef);
     rt::reference! {
         object_reference PullMonitorable(rt::ObjectRef), "IDL:omg.org/FT/PullMonitorable:1.0",
-        "PullMonitorable", async narrow_async
+        "PullMonitorable"
     }
 
     impl PullMonitorable {
@@ -513,6 +519,8 @@ pub mod ft {
     pub type PullMonitorableSkeleton<S> = rt::Skeleton<PullMonitorable, S>;
 
     impl<S: PullMonitorableServant + ?Sized> rt::Dispatch<S> for PullMonitorable {
+        const FINGERPRINT: u32 = 1055394198;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["is_alive"],
@@ -546,7 +554,7 @@ pub mod event_channel_admin {
     pub struct EventChannelFactory(super::cos_life_cycle::GenericFactory);
     rt::reference! {
         object_reference EventChannelFactory(super::cos_life_cycle::GenericFactory),
-        "IDL:EventChannelAdmin/EventChannelFactory:1.0", "EventChannelFactory", async narrow_async,
+        "IDL:EventChannelAdmin/EventChannelFactory:1.0", "EventChannelFactory",
         super::cos_life_cycle::GenericFactory
     }
 
@@ -561,6 +569,7 @@ pub mod event_channel_admin {
         const BASES: &'static [&'static str] = &[
             "IDL:omg.org/CosLifeCycle/GenericFactory:1.0",
         ];
+        const FINGERPRINT: u32 = 452153663;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -615,7 +624,7 @@ pub mod event {
     pub struct EventChannelFactory(rt::ObjectRef);
     rt::reference! {
         object_reference EventChannelFactory(rt::ObjectRef), "IDL:openorb.org/event/EventChannelFactory:1.0",
-        "EventChannelFactory", async narrow_async
+        "EventChannelFactory"
     }
 
     impl EventChannelFactory {
@@ -688,6 +697,8 @@ pub mod event {
 
     impl<S: EventChannelFactoryServant + ?Sized> rt::Dispatch<S>
     for EventChannelFactory {
+        const FINGERPRINT: u32 = 4054758706;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["create_channel", "join_channel"],
@@ -765,63 +776,13 @@ pub mod omni_events {
     pub struct EventChannel(crate::cos_event_channel_admin::EventChannel);
     rt::reference! {
         object_reference EventChannel(crate::cos_event_channel_admin::EventChannel),
-        "IDL:omni/omniEvents/EventChannel:1.0", "EventChannel", async narrow_async,
-        crate::cos_event_channel_admin::EventChannel, super::ft::PullMonitorable
+        "IDL:omni/omniEvents/EventChannel:1.0", "EventChannel", crate::cos_event_channel_admin::EventChannel,
+        super::ft::PullMonitorable
     }
 
     impl EventChannel {
-        pub fn for_consumers(
-            &self,
-        ) -> Result<
-            Option<crate::cos_event_channel_admin::ConsumerAdmin>,
-            rt::SystemException,
-        > {
-            rt::call(self, "for_consumers", &())
-        }
-
-        pub fn for_suppliers(
-            &self,
-        ) -> Result<
-            Option<crate::cos_event_channel_admin::SupplierAdmin>,
-            rt::SystemException,
-        > {
-            rt::call(self, "for_suppliers", &())
-        }
-
-        pub fn destroy(&self) -> Result<(), rt::SystemException> {
-            rt::call(self, "destroy", &())
-        }
-
         pub fn is_alive(&self) -> Result<bool, rt::SystemException> {
             rt::call(self, "is_alive", &())
-        }
-
-        /// As `for_consumers`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn for_consumers_async(
-            &self,
-        ) -> rt::AsyncReply<
-            Option<crate::cos_event_channel_admin::ConsumerAdmin>,
-            rt::SystemException,
-        > {
-            rt::call_async(self, "for_consumers", &())
-        }
-
-        /// As `for_suppliers`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn for_suppliers_async(
-            &self,
-        ) -> rt::AsyncReply<
-            Option<crate::cos_event_channel_admin::SupplierAdmin>,
-            rt::SystemException,
-        > {
-            rt::call_async(self, "for_suppliers", &())
-        }
-
-        /// As `destroy`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn destroy_async(&self) -> rt::AsyncReply<(), rt::SystemException> {
-            rt::call_async(self, "destroy", &())
         }
 
         /// As `is_alive`, without waiting: the arguments are marshaled before this returns.
@@ -842,6 +803,7 @@ pub mod omni_events {
             "IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0",
             "IDL:omg.org/FT/PullMonitorable:1.0",
         ];
+        const FINGERPRINT: u32 = 445945268;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -858,31 +820,15 @@ pub mod omni_events {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
-            const INDEXES: &[u8] = b"\0\0\0\0";
+            const INDEXES: &[u8] = b"\0\x01\x02\0";
             match operation {
-                0 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::EventChannelServant::destroy(
-                            servant,
-                        ),
-                    )
-                }
-                1 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::EventChannelServant::for_consumers(
-                            servant,
-                        ),
-                    )
-                }
-                2 => {
-                    rt::answer(
-                        call,
-                        crate::cos_event_channel_admin::EventChannelServant::for_suppliers(
-                            servant,
-                        ),
-                    )
+                0..=2 => {
+                    rt::inherited_external::<
+                        crate::cos_event_channel_admin::EventChannel,
+                        _,
+                        _,
+                        1405487701,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 3 => {
                     rt::inherited::<
@@ -901,7 +847,7 @@ pub mod omni_events {
     pub struct EventChannelFactory(super::cos_life_cycle::GenericFactory);
     rt::reference! {
         object_reference EventChannelFactory(super::cos_life_cycle::GenericFactory),
-        "IDL:omni/omniEvents/EventChannelFactory:1.0", "EventChannelFactory", async narrow_async,
+        "IDL:omni/omniEvents/EventChannelFactory:1.0", "EventChannelFactory",
         super::cos_life_cycle::GenericFactory, super::ft::PullMonitorable,
         super::event_channel_admin::EventChannelFactory, super::event::EventChannelFactory
     }
@@ -976,6 +922,7 @@ pub mod omni_events {
             "IDL:EventChannelAdmin/EventChannelFactory:1.0",
             "IDL:openorb.org/event/EventChannelFactory:1.0",
         ];
+        const FINGERPRINT: u32 = 3771815379;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(

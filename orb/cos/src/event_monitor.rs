@@ -82,8 +82,7 @@ pub mod event_monitoring {
     /// The state of all channels of a service.
     pub struct Monitor(rt::ObjectRef);
     rt::reference! {
-        object_reference Monitor(rt::ObjectRef), "IDL:spandrel/EventMonitoring/Monitor:1.0", "Monitor",
-        async narrow_async
+        object_reference Monitor(rt::ObjectRef), "IDL:spandrel/EventMonitoring/Monitor:1.0", "Monitor"
     }
 
     impl Monitor {
@@ -147,6 +146,8 @@ pub mod event_monitoring {
     pub type MonitorSkeleton<S> = rt::Skeleton<Monitor, S>;
 
     impl<S: MonitorServant + ?Sized> rt::Dispatch<S> for Monitor {
+        const FINGERPRINT: u32 = 4076850688;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["channels", "consumers"],
@@ -208,109 +209,15 @@ pub mod event_monitoring {
     pub struct MonitoredFactory(crate::omni_events::EventChannelFactory);
     rt::reference! {
         object_reference MonitoredFactory(crate::omni_events::EventChannelFactory),
-        "IDL:spandrel/EventMonitoring/MonitoredFactory:1.0", "MonitoredFactory", async narrow_async,
+        "IDL:spandrel/EventMonitoring/MonitoredFactory:1.0", "MonitoredFactory",
         crate::cos_life_cycle::GenericFactory, crate::ft::PullMonitorable,
         crate::event_channel_admin::EventChannelFactory, crate::event::EventChannelFactory,
         crate::omni_events::EventChannelFactory
     }
 
     impl MonitoredFactory {
-        pub fn supports(
-            &self,
-            k: &[crate::cos_naming::NameComponent],
-        ) -> Result<bool, rt::SystemException> {
-            rt::call(self, "supports", &(k,))
-        }
-
-        pub fn create_object(
-            &self,
-            k: &[crate::cos_naming::NameComponent],
-            the_criteria: &[crate::cos_life_cycle::NameValuePair],
-        ) -> Result<
-            Option<rt::ObjectRef>,
-            crate::cos_life_cycle::generic_factory::CreateObjectError,
-        > {
-            rt::call(self, "create_object", &(k, the_criteria))
-        }
-
-        pub fn is_alive(&self) -> Result<bool, rt::SystemException> {
-            rt::call(self, "is_alive", &())
-        }
-
-        pub fn create_channel(
-            &self,
-            channel_name: &str,
-        ) -> Result<
-            Option<crate::cos_event_channel_admin::EventChannel>,
-            crate::event::event_channel_factory::CreateChannelError,
-        > {
-            rt::call(self, "create_channel", &(channel_name,))
-        }
-
-        pub fn join_channel(
-            &self,
-            channel_name: &str,
-        ) -> Result<
-            Option<crate::cos_event_channel_admin::EventChannel>,
-            crate::event::event_channel_factory::JoinChannelError,
-        > {
-            rt::call(self, "join_channel", &(channel_name,))
-        }
-
         pub fn event_monitor(&self) -> Result<Option<Monitor>, rt::SystemException> {
             rt::call(self, "_get_event_monitor", &())
-        }
-
-        /// As `supports`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn supports_async(
-            &self,
-            k: &[crate::cos_naming::NameComponent],
-        ) -> rt::AsyncReply<bool, rt::SystemException> {
-            rt::call_async(self, "supports", &(k,))
-        }
-
-        /// As `create_object`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn create_object_async(
-            &self,
-            k: &[crate::cos_naming::NameComponent],
-            the_criteria: &[crate::cos_life_cycle::NameValuePair],
-        ) -> rt::AsyncReply<
-            Option<rt::ObjectRef>,
-            crate::cos_life_cycle::generic_factory::CreateObjectError,
-        > {
-            rt::call_async(self, "create_object", &(k, the_criteria))
-        }
-
-        /// As `is_alive`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn is_alive_async(&self) -> rt::AsyncReply<bool, rt::SystemException> {
-            rt::call_async(self, "is_alive", &())
-        }
-
-        /// As `create_channel`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn create_channel_async(
-            &self,
-            channel_name: &str,
-        ) -> rt::AsyncReply<
-            Option<crate::cos_event_channel_admin::EventChannel>,
-            crate::event::event_channel_factory::CreateChannelError,
-        > {
-            rt::call_async(self, "create_channel", &(channel_name,))
-        }
-
-        /// As `join_channel`, without waiting: the arguments are marshaled before this returns.
-        #[inline]
-        pub fn join_channel_async(
-            &self,
-            channel_name: &str,
-        ) -> rt::AsyncReply<
-            Option<crate::cos_event_channel_admin::EventChannel>,
-            crate::event::event_channel_factory::JoinChannelError,
-        > {
-            rt::call_async(self, "join_channel", &(channel_name,))
         }
 
         /// As `event_monitor`, without waiting: the arguments are marshaled before this returns.
@@ -338,6 +245,7 @@ pub mod event_monitoring {
             "IDL:openorb.org/event/EventChannelFactory:1.0",
             "IDL:omni/omniEvents/EventChannelFactory:1.0",
         ];
+        const FINGERPRINT: u32 = 1846627694;
 
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
@@ -361,50 +269,32 @@ pub mod event_monitoring {
             operation: usize,
             call: rt::ServerCall<'_>,
         ) -> rt::Answered {
+            const INDEXES: &[u8] = b"\0\0\0\0\x01\x01";
             match operation {
                 0 => rt::answer(call, MonitoredFactoryServant::event_monitor(servant)),
-                1 => {
-                    rt::serve(
-                        call,
-                        |(channel_name,)| crate::event::EventChannelFactoryServant::create_channel(
-                            servant,
-                            rt::text(channel_name),
-                        ),
-                    )
-                }
-                2 => {
-                    rt::serve(
-                        call,
-                        |(k, the_criteria)| crate::cos_life_cycle::GenericFactoryServant::create_object(
-                            servant,
-                            rt::slice(k),
-                            rt::slice(the_criteria),
-                        ),
-                    )
+                2 | 5 => {
+                    rt::inherited_external::<
+                        crate::cos_life_cycle::GenericFactory,
+                        _,
+                        _,
+                        452153663,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 3 => {
-                    rt::answer(
-                        call,
-                        crate::ft::PullMonitorableServant::is_alive(servant),
-                    )
+                    rt::inherited_external::<
+                        crate::ft::PullMonitorable,
+                        _,
+                        _,
+                        1055394198,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
-                4 => {
-                    rt::serve(
-                        call,
-                        |(channel_name,)| crate::event::EventChannelFactoryServant::join_channel(
-                            servant,
-                            rt::text(channel_name),
-                        ),
-                    )
-                }
-                5 => {
-                    rt::serve(
-                        call,
-                        |(k,)| crate::cos_life_cycle::GenericFactoryServant::supports(
-                            servant,
-                            rt::slice(k),
-                        ),
-                    )
+                1 | 4 => {
+                    rt::inherited_external::<
+                        crate::event::EventChannelFactory,
+                        _,
+                        _,
+                        4054758706,
+                    >(servant, skeleton, INDEXES[operation], call)
                 }
                 _ => call.implicit(skeleton),
             }

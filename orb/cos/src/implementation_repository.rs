@@ -157,7 +157,7 @@ pub mod implementation_repository {
     pub struct ServerObject(rt::ObjectRef);
     rt::reference! {
         object_reference ServerObject(rt::ObjectRef),
-        "IDL:spandrel/ImplementationRepository/ServerObject:1.0", "ServerObject", async narrow_async
+        "IDL:spandrel/ImplementationRepository/ServerObject:1.0", "ServerObject"
     }
 
     impl ServerObject {
@@ -202,6 +202,8 @@ pub mod implementation_repository {
     pub type ServerObjectSkeleton<S> = rt::Skeleton<ServerObject, S>;
 
     impl<S: ServerObjectServant + ?Sized> rt::Dispatch<S> for ServerObject {
+        const FINGERPRINT: u32 = 2481963395;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &["ping", "shutdown"],
@@ -238,7 +240,7 @@ pub mod implementation_repository {
     pub struct Administration(rt::ObjectRef);
     rt::reference! {
         object_reference Administration(rt::ObjectRef),
-        "IDL:spandrel/ImplementationRepository/Administration:1.0", "Administration", async narrow_async
+        "IDL:spandrel/ImplementationRepository/Administration:1.0", "Administration"
     }
 
     impl Administration {
@@ -496,6 +498,8 @@ pub mod implementation_repository {
     pub type AdministrationSkeleton<S> = rt::Skeleton<Administration, S>;
 
     impl<S: AdministrationServant + ?Sized> rt::Dispatch<S> for Administration {
+        const FINGERPRINT: u32 = 308958364;
+
         fn operations() -> &'static rt::Operations {
             static OPERATIONS: rt::Operations = rt::Operations::new(
                 &[

@@ -13,7 +13,7 @@ pub use crate::{
     DeferredCall, Replied, Servant, ServedAsyncBy, ServedBy, ServerCall,
     collocated::direct::{Facet, direct, offer},
     generated_served as served, interpreted,
-    upcall::skeleton::{Dispatch, Owned, Shared, Skeleton, inherited},
+    upcall::skeleton::{Dispatch, Owned, Shared, Skeleton, inherited, inherited_external},
 };
 
 /// The skeletons by which servants serve an interface: its servant trait, and the names of the asynchronous servant trait

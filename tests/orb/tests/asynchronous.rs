@@ -40,7 +40,7 @@ fn request_id(message: &[u8]) -> u32 {
 #[test]
 fn a_future_yields_the_result_of_the_call() {
     let server = Server::start();
-    let target = block_on(Target::narrow_async(server.client().as_object())).unwrap();
+    let target = block_on(server.client().as_object().narrow_async::<Target>()).unwrap();
     block_on(target.ping_async()).unwrap();
     assert_eq!(block_on(target.add_async(1, 2)).unwrap(), 3);
     let text = String::from("a copy");
@@ -64,7 +64,7 @@ fn narrowing_an_untyped_reference_asks_the_server() {
     let server = Server::start();
     let untyped =
         server.client().as_object().orb().reference(Ior { type_id: String::new(), ..server.object.ior().clone() });
-    block_on(Target::narrow_async(&untyped)).expect("the server confirms the type");
+    block_on(untyped.narrow_async::<Target>()).expect("the server confirms the type");
     let answer = block_on(untyped.is_a_async("IDL:Other:1.0")).unwrap();
     assert!(!answer);
 }

@@ -8,12 +8,11 @@ use spandrel_giop::SystemException;
 use crate::{Interface, ObjectRef, UserExceptions};
 
 /// The traits and conversions of a reference type, which wraps `inner`: the reference of the first base interface, or
-/// an untyped one. It has the methods of that (`Deref`). Further entries are all bases. `async` has the name of the
-/// asynchronous `narrow`.
+/// an untyped one. It has the methods of that (`Deref`). Further entries are all bases.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_reference {
-    ($kind:ident $name:ident($inner:ty), $id:literal, $idl:literal $(, async $narrow:ident)? $(, $base:ty)*) => {
+    ($kind:ident $name:ident($inner:ty), $id:literal, $idl:literal $(, $base:ty)*) => {
         impl $name {
             /// Narrows a reference; calls the object unless the reference names this interface. BAD_PARAM if the
             /// object lacks it.
@@ -24,12 +23,6 @@ macro_rules! generated_reference {
             pub fn unchecked_narrow(object: &rt::ObjectRef) -> Self {
                 object.unchecked_narrow()
             }
-            $(
-                /// As `narrow`, without waiting: the request is sent before this returns.
-                pub fn $narrow(object: &rt::ObjectRef) -> rt::NarrowReply<Self> {
-                    object.narrow_async()
-                }
-            )?
         }
         impl rt::Clone for $name {
             #[inline]

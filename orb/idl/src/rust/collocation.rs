@@ -86,7 +86,7 @@ pub(super) fn is_offered(scope: Scope<'_, '_>, body: &Interface) -> bool {
 }
 
 /// Whether stubs have direct calls.
-fn is_wanted(scope: Scope<'_, '_>) -> bool {
+pub(super) fn is_wanted(scope: Scope<'_, '_>) -> bool {
     scope.cx.collocation == Collocation::Direct && scope.cx.sides == Sides::Both
 }
 

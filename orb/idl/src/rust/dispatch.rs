@@ -6,8 +6,9 @@
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
-use spandrel_demux::perfect::Tables;
+use spandrel_demux::perfect::{self, Tables};
 
+use super::collocation;
 use super::method::{self, Method};
 use super::names;
 use super::types::Scope;
@@ -34,8 +35,7 @@ pub(super) fn to_servant<'m>(
     if methods.is_empty() {
         return TokenStream::new();
     }
-    // References of other files may have been generated without skeletons.
-    let is_inherited = |method: &Method<'_>| method.owner != interface && scope.cx.externals.is_own(method.owner);
+    let is_inherited = |method: &Method<'_>| method.owner != interface && dispatches_itself(scope, method.owner);
     let is_mutable = methods.iter().any(|method| !is_inherited(method) && reads(method));
     let (operation, mutable) = (names::own("operation"), is_mutable.then(|| quote! { mut }));
     let indexes = methods.iter().map(|method| if is_inherited(method) { index_in_declaring(scope, method) } else { 0 });
@@ -50,11 +50,19 @@ pub(super) fn to_servant<'m>(
         let of_owner = methods.iter().enumerate().filter(|(_, method)| method.owner == owner);
         let positions = ranges(of_owner.map(|(position, _)| position));
         let declaring = scope.path(owner);
-        quote! { #( #positions )|* => #rt::inherited::<#declaring, _, _>(servant, skeleton, INDEXES[#operation], call), }
+        let function = match scope.cx.externals.is_own(owner) {
+            true => quote! { inherited::<#declaring, _, _> },
+            false => {
+                let fingerprint = fingerprint(&sorted(scope, owner));
+                quote! { inherited_external::<#declaring, _, _, #fingerprint> }
+            }
+        };
+        quote! { #( #positions )|* => #rt::#function(servant, skeleton, INDEXES[#operation], call), }
     });
-    let table = table(scope, &methods);
+    let (table, fingerprint) = (table(scope, &methods), fingerprint(&methods));
     let implementation = &scope.cx.implementation;
     quote! {
+        const FINGERPRINT: u32 = #fingerprint;
         fn operations() -> &'static #rt::Operations {
             #table
         }
@@ -72,6 +80,12 @@ pub(super) fn to_servant<'m>(
             }
         }
     }
+}
+
+/// Whether an interface has a dispatch for the servants of interfaces derived from it. That of another file has one for
+/// sized servants alone if it offers direct calls, which skeletons of the derived interfaces do not.
+fn dispatches_itself(scope: Scope<'_, '_>, base: DefId) -> bool {
+    scope.cx.externals.is_own(base) || !collocation::is_wanted(scope)
 }
 
 /// The table `INDEXES`: octets, if the numbers are small enough.
@@ -93,6 +107,12 @@ fn declare_indexes(indexes: &[usize]) -> TokenStream {
 fn index_in_declaring(scope: Scope<'_, '_>, method: &Method<'_>) -> usize {
     let index = sorted(scope, method.owner).iter().position(|one| one.operation == method.operation);
     index.unwrap_or_else(|| unreachable!("the interface declares it"))
+}
+
+/// A hash of the names of a table: interfaces of other files name operations of this one by their indexes in it.
+fn fingerprint(methods: &[Method<'_>]) -> Literal {
+    let names: Vec<&str> = methods.iter().map(|method| method.operation.as_str()).collect();
+    Literal::u32_unsuffixed(perfect::hash(0, names.join(" ").as_bytes()) as u32)
 }
 
 /// The methods of an interface's objects in the order of the table.

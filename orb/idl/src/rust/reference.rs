@@ -25,7 +25,6 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
     let has_methods = matches!(scope.cx.sides, Sides::Both | Sides::Client);
     let methods = has_methods.then(|| methods(scope, definition, body)).flatten();
     let (repository_id, name) = (&definition.repository_id, &definition.name);
-    let narrow = (has_methods && scope.cx.asynchronous.client).then(|| quote! { , async narrow_async });
     let kind = typed::reference_kind(body);
     let bases: Vec<TokenStream> = body.all_bases.iter().map(|&base| scope.path(base)).collect();
     let inner = body.bases.first().map_or_else(|| quote! { #rt::ObjectRef }, |&base| scope.path(base));
@@ -33,7 +32,7 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
     quote! {
         #doc
         pub struct #ident(#inner);
-        #rt::reference! { #kind #ident(#inner), #repository_id, #name #narrow #(, #bases)* }
+        #rt::reference! { #kind #ident(#inner), #repository_id, #name #(, #bases)* }
         #methods
     }
 }
@@ -41,15 +40,14 @@ pub(super) fn reference(scope: Scope<'_, '_>, definition: &Definition, body: &In
 /// The methods that a reference has from the one that it wraps, by owner and operation, with their names there.
 fn reached(scope: Scope<'_, '_>, body: &Interface) -> HashMap<(DefId, String), (Ident, Ident)> {
     match body.bases.first() {
-        // References of other files may have been generated without methods.
-        Some(&base) if scope.cx.externals.is_own(base) => {
+        Some(&base) => {
             let (methods, _) = method::named(scope.cx, base);
             let names = methods.into_iter().map(|NamedMethod { ident, asynchronous, method }| {
                 ((method.owner, method.operation), (ident, asynchronous))
             });
             names.collect()
         }
-        _ => HashMap::new(),
+        None => HashMap::new(),
     }
 }
 

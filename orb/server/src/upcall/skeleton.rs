@@ -93,6 +93,9 @@ pub trait Dispatch<S: ?Sized>: Interface {
     /// The repository ids of the direct and indirect bases.
     const BASES: &'static [&'static str] = &[];
 
+    /// A hash of the names in the table of operations.
+    const FINGERPRINT: u32 = 0;
+
     /// The table of operations, inherited ones included.
     fn operations() -> &'static Operations {
         Operations::NONE
@@ -215,4 +218,20 @@ pub fn inherited<B: Dispatch<S>, S: ?Sized, N: Into<usize>>(
     call: ServerCall<'_>,
 ) -> Result<Replied, SystemException> {
     B::upcall_on(servant, skeleton, operation.into(), call)
+}
+
+/// As [`inherited`], for a base whose code is generated from another file: it does not compile if that file has other
+/// operations than the derived interface's IDL, whose indexes would be those of others.
+///
+/// # Errors
+/// The system exception to reply with instead.
+#[inline]
+pub fn inherited_external<B: Dispatch<S>, S: ?Sized, N: Into<usize>, const FINGERPRINT: u32>(
+    servant: &S,
+    skeleton: &dyn Servant,
+    operation: N,
+    call: ServerCall<'_>,
+) -> Result<Replied, SystemException> {
+    const { assert!(B::FINGERPRINT == FINGERPRINT, "the stubs of a base interface are generated from other IDL") }
+    inherited::<B, S, N>(servant, skeleton, operation, call)
 }

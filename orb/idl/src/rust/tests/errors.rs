@@ -93,8 +93,9 @@ fn with_externals(files: &[(&str, &str)]) -> String {
 
 #[test]
 fn each_file_has_its_own_error_enums() {
-    let base = "module M { exception E {}; interface A { void f() raises (E); }; };";
-    let main = "#include \"base.idl\"\nmodule M { interface B : A { void g() raises (E); }; };";
+    let base = "module M { exception E {}; interface A { void f() raises (E); }; interface Z {}; };";
+    // The methods of the first base are those of its own reference.
+    let main = "#include \"base.idl\"\nmodule M { interface B : Z, A { void g() raises (E); }; };";
     let rust = with_externals(&[("base.idl", base), ("main.idl", main)]);
     assert_eq!(lines(&rust, &["pub enum", "pub type"]), ["pub enum EError {", "pub type GError = super::EError;"]);
     assert!(rust.contains("Result<(), crate::base::m::a::FError>") && rust.contains("E(crate::base::m::E)"), "{rust}");

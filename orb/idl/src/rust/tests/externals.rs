@@ -137,3 +137,19 @@ fn an_external_file_may_declare_what_it_includes() {
     let rust = rust_with(&[("c.idl", "interface C {};"), ("main.idl", main)], "main.idl", &["c"]).expect("one type");
     assert!(rust.contains("crate::c::C") && !rust.contains("pub struct C("), "{rust}");
 }
+
+#[test]
+fn an_interface_uses_the_methods_and_the_dispatch_of_a_base_in_another_file() {
+    let base = "interface A { void f(in long x); void e(); };";
+    let files = [("base.idl", base), ("main.idl", "#include \"base.idl\"\ninterface B : A { void g(); };")];
+    let rust = rust_with(&files, "main.idl", &["base"]).expect("one module");
+    let words = rust.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("pub fn g(&self)") && !words.contains("fn f(&self"), "{rust}");
+    assert!(words.contains("inherited_external::< crate::base::A, _, _,"), "{rust}");
+    // The base is checked by the names of all its operations.
+    let own = rust_with(&[("base.idl", base)], "base.idl", &[]).expect("no other module");
+    let fingerprint = own.split("const FINGERPRINT: u32 = ").nth(1).and_then(|rest| rest.split(';').next());
+    assert!(words.contains(&format!("_, _, {},", fingerprint.expect("a table"))), "{rust}");
+    let other = rust_with(&[("base.idl", &base.replace("e()", "h()"))], "base.idl", &[]).expect("no other module");
+    assert!(!other.contains(fingerprint.expect("a table")), "{other}");
+}
