@@ -226,7 +226,7 @@ impl ServerCall<'_> {
             None => self.defer()?,
         };
         let deferred_slot = &call.request.deferred_slot;
-        let (scope, slot) = (SpawnScope::enter(Arc::clone(deferred_slot)), SlotAddress::of(deferred_slot));
+        let (scope, slot) = (SpawnScope::enter(Arc::clone(deferred_slot)), SlotAddress::new(deferred_slot));
         let entry = match deferred_slot.entered() {
             Some(entered) => ServiceEntry::Entered {
                 cancellation: Arc::clone(&entered.cancellation),
@@ -265,7 +265,7 @@ enum ServiceEntry {
 }
 
 impl ServiceEntry {
-    fn of(entered: &Entered) -> Self {
+    fn from_entered(entered: &Entered) -> Self {
         Self::Entered { cancellation: Arc::clone(&entered.cancellation), kept_use: entered.kept_use.clone() }
     }
 }
@@ -307,10 +307,10 @@ impl<F: Future<Output = ()>> Future for DeferredService<F> {
                 if polled.is_ready() {
                     return polled;
                 }
-                *service.entry = ServiceEntry::of(deferred_slot.enter());
+                *service.entry = ServiceEntry::from_entered(deferred_slot.enter());
                 return self.poll_cancellation(cx);
             }
-            match deferred_slot.poll_entered(cx.waker()).map(ServiceEntry::of) {
+            match deferred_slot.poll_entered(cx.waker()).map(ServiceEntry::from_entered) {
                 Some(entered) => *service.entry = entered,
                 None => return Poll::Pending,
             }

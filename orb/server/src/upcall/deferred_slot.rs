@@ -196,7 +196,7 @@ pub(super) struct SlotAddress(usize);
 impl SlotAddress {
     const NONE: Self = Self(0);
 
-    pub(super) fn of(slot: &Arc<DeferredSlot>) -> Self {
+    pub(super) fn new(slot: &Arc<DeferredSlot>) -> Self {
         Self(Arc::as_ptr(slot).addr())
     }
 }
@@ -226,7 +226,7 @@ pub(super) struct SpawnScope {
 
 impl SpawnScope {
     pub(super) fn enter(slot: Arc<DeferredSlot>) -> Self {
-        let address = SlotAddress::of(&slot);
+        let address = SlotAddress::new(&slot);
         let outer = SPAWNING.with(|spawning| spawning.replace(address));
         Self { slot: Some(slot), address, outer }
     }
