@@ -3,15 +3,20 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
-    sync::{Arc, Barrier, mpsc},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
 };
 
 use spandrel::{
-    CompletionStatus, Orb, SystemExceptionKind,
+    CompletionStatus, Orb, SystemException, SystemExceptionKind,
     cdr::GiopVersion,
+    messaging::SharedArguments,
     types::{IiopProfile, Ior},
 };
-use spandrel_cdr::{ByteOrder, Encode, Encoder, Wire};
+use spandrel_cdr::{ByteOrder, Decode as _, Encode, Encoder, Wire};
 use spandrel_giop::{MessageType, ReplyStatus, bare_message, begin_reply};
 use spandrel_orb_tests::{
     Server,
@@ -57,6 +62,41 @@ fn a_future_yields_the_result_of_the_call() {
     block_on(target.note_async(&[7; 10])).unwrap();
     assert_eq!(block_on(target.count_async()).unwrap(), 1);
     assert_eq!(block_on(target.same_async(Some(&target))).unwrap().as_ref(), Some(&target));
+}
+
+/// Only requests in another form, here that of GIOP 1.1 or other code sets, marshal the shared arguments again.
+#[test]
+fn shared_arguments_are_marshaled_once_for_several_objects() {
+    let servers = [Server::start(), Server::start()];
+    let (arguments, marshaled) = (SharedArguments::new(), AtomicUsize::new(0));
+    let send = |target: &Target, arguments: &SharedArguments, text: &str| {
+        let text = text.to_owned();
+        let encode = |out: &mut Encoder<'_>| {
+            marshaled.fetch_add(1, Ordering::SeqCst);
+            out.short_str(&text)
+        };
+        let reply = target.as_object().invoke_shared_async::<String, SystemException>(
+            "echo",
+            arguments,
+            encode,
+            String::decode,
+        );
+        assert_eq!(block_on(reply).unwrap(), text);
+        marshaled.load(Ordering::SeqCst)
+    };
+    let targets: Vec<Target> = servers.iter().map(Server::client).collect();
+    for target in targets.iter().chain(&targets) {
+        assert_eq!(send(target, &arguments, "shared"), 1);
+    }
+    let profile = IiopProfile { version: GiopVersion::V1_1, ..profile_of(&servers[0]) };
+    let ior = Ior { profiles: vec![profile.encode().unwrap()], ..servers[0].object.ior().clone() };
+    let client = Orb::builder().build().unwrap();
+    let old = Target::unchecked_narrow(&client.string_to_object(&spandrel::types::ior_to_string(&ior)).unwrap());
+    assert_eq!(send(&old, &arguments, "shared"), 2);
+    // Text beyond ASCII depends on the code sets of each server.
+    let arguments = SharedArguments::new();
+    assert_eq!(send(&targets[0], &arguments, "d\u{e9}j\u{e0}"), 3);
+    assert_eq!(send(&targets[1], &arguments, "d\u{e9}j\u{e0}"), 3);
 }
 
 #[test]
