@@ -48,7 +48,7 @@ pub struct WorkingThread(AtomicI32);
 const NO_THREAD: i32 = 0;
 
 impl WorkingThread {
-    /// Names no thread.
+    /// A value that names no thread yet.
     #[must_use]
     pub fn none() -> Self {
         Self(AtomicI32::new(NO_THREAD))

@@ -45,7 +45,7 @@ pub type Variants<E> = (fn(SystemException) -> E, &'static [ErrorVariant<E>]);
 
 /// An enum that the compiler generates for the exceptions of an operation.
 pub trait ErrorEnum: From<SystemException> + Sized + 'static {
-    /// The variants.
+    /// The variants, in the order of their declaration.
     const VARIANTS: Variants<Self>;
 
     /// The exception that the enum holds.

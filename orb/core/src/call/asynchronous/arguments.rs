@@ -66,7 +66,7 @@ impl Deref for CallArguments {
 }
 
 impl SharedArguments {
-    /// No arguments yet.
+    /// Arguments that no call has marshaled yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(OnceLock::new())
