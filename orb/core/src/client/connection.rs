@@ -24,6 +24,7 @@ pub use spandrel_connection::CallFailure;
 pub(crate) use spandrel_connection::RequestLoss;
 use spandrel_connection::{ClientHalf, ConnectionEnd, SentContexts, WriteStart, WriteTurn, Written};
 use spandrel_giop::{Message, MessageType};
+use spandrel_ipc::Pollable;
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
@@ -61,6 +62,15 @@ const PEER_REASON_TIMEOUT: std::time::Duration = std::time::Duration::from_milli
 
 /// The time-out for writing a message that may be lost, such as a CancelRequest after the caller's deadline.
 const ADVISORY_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// The end of the reading of what has arrived.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ReadUntil {
+    /// The transport has no further octets, which costs a read that finds none.
+    Unavailable,
+    /// The octets of a read are used up, and the handle shows whether there are more: for a reactor, which waits for it.
+    UsedUp,
+}
 
 /// A connection over which this ORB sends requests.
 #[derive(Debug)]
@@ -417,7 +427,8 @@ impl ClientConnection {
         drop(pending);
         let Some(mut reader) = reader else { return !self.is_retired() };
         let guard = CloseOnPanic(self);
-        let outcome = self.read_available(&mut reader, MOST_MESSAGES, || {}).map_err(|end| self.close(end));
+        let outcome = self.read_available(&mut reader, (MOST_MESSAGES, ReadUntil::Unavailable), || {});
+        let outcome = outcome.map_err(|end| self.close(end));
         drop(guard);
         self.return_reader(reader, None, !matches!(outcome, Ok(false)));
         outcome.is_ok()
@@ -428,9 +439,10 @@ impl ClientConnection {
     fn read_available(
         &self,
         reader: &mut MessageReader,
-        most: usize,
+        (most, until): (usize, ReadUntil),
         end_read: impl Fn(),
     ) -> Result<bool, ConnectionEnd> {
+        let shows_rest = || self.transport.pollable().is_some_and(Pollable::is_plain);
         for _ in 0..most {
             match reader.next_ready(&*self.transport) {
                 Ok(Some(message)) => {
@@ -439,6 +451,9 @@ impl ClientConnection {
                     }
                     if reader.is_drained() {
                         end_read();
+                        if until == ReadUntil::UsedUp && shows_rest() {
+                            return Ok(true);
+                        }
                     }
                 }
                 Ok(None) => return Ok(true),

@@ -9,7 +9,7 @@ use spandrel_sync::{
 };
 
 use super::{
-    super::{ClientConnection, CloseOnPanic, NotificationScope, Writer},
+    super::{ClientConnection, CloseOnPanic, NotificationScope, ReadUntil, Writer},
     Unsent, UnsentKind, WriteQueue, kept_turns,
     run::Run,
     wake_batch::WakeBatch,
@@ -183,7 +183,7 @@ pub(crate) fn serve_ready(connection: &Arc<ClientConnection>) -> bool {
         connection.dispatch_accepted_callbacks();
         batch.wake_all(|| NotificationScope::begin(connection));
     };
-    let has_taken_all = connection.read_available(&mut reader, MOST_AT_ONCE, wake_all);
+    let has_taken_all = connection.read_available(&mut reader, (MOST_AT_ONCE, ReadUntil::UsedUp), wake_all);
     wake_all();
     drop(batch);
     let has_taken_all = has_taken_all.map_err(|end| connection.close(end));
