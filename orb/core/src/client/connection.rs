@@ -24,7 +24,6 @@ pub use spandrel_connection::CallFailure;
 pub(crate) use spandrel_connection::RequestLoss;
 use spandrel_connection::{ClientHalf, ConnectionEnd, SentContexts, WriteStart, WriteTurn, Written};
 use spandrel_giop::{Message, MessageType};
-use spandrel_ipc::Pollable;
 use spandrel_sync::{
     Arc, Condition, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
@@ -62,15 +61,6 @@ const PEER_REASON_TIMEOUT: std::time::Duration = std::time::Duration::from_milli
 
 /// The time-out for writing a message that may be lost, such as a CancelRequest after the caller's deadline.
 const ADVISORY_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(10);
-
-/// The end of the reading of what has arrived.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum ReadUntil {
-    /// The transport has no further octets, which costs a read that finds none.
-    Unavailable,
-    /// The octets of a read are used up, and the handle shows whether there are more: for a reactor, which waits for it.
-    UsedUp,
-}
 
 /// A connection over which this ORB sends requests.
 #[derive(Debug)]
@@ -427,7 +417,7 @@ impl ClientConnection {
         drop(pending);
         let Some(mut reader) = reader else { return !self.is_retired() };
         let guard = CloseOnPanic(self);
-        let outcome = self.read_available(&mut reader, (MOST_MESSAGES, ReadUntil::Unavailable), || {});
+        let outcome = self.read_available(&mut reader, (MOST_MESSAGES, false), || {});
         let outcome = outcome.map_err(|end| self.close(end));
         drop(guard);
         self.return_reader(reader, None, !matches!(outcome, Ok(false)));
@@ -436,13 +426,14 @@ impl ClientConnection {
 
     /// Reads the messages that have arrived, at most so many, and delivers the replies. Returns whether these were
     /// all; otherwise the reader may have buffered further ones. `end_read` runs after the last whole message of a read.
+    /// `handle_shows_rest`: whether a reactor learns of further octets by the handle, so that no read has to show that
+    /// there are none.
     fn read_available(
         &self,
         reader: &mut MessageReader,
-        (most, until): (usize, ReadUntil),
+        (most, handle_shows_rest): (usize, bool),
         end_read: impl Fn(),
     ) -> Result<bool, ConnectionEnd> {
-        let shows_rest = || self.transport.pollable().is_some_and(Pollable::is_plain);
         for _ in 0..most {
             match reader.next_ready(&*self.transport) {
                 Ok(Some(message)) => {
@@ -451,7 +442,7 @@ impl ClientConnection {
                     }
                     if reader.is_drained() {
                         end_read();
-                        if until == ReadUntil::UsedUp && shows_rest() {
+                        if handle_shows_rest {
                             return Ok(true);
                         }
                     }

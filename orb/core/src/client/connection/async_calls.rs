@@ -39,7 +39,7 @@ use spandrel_transport::Charge;
 
 use super::super::{WriteLimits, urgency};
 use super::{
-    AsyncSide, CallFailure, ClientConnection, CloseOnPanic, ReadUntil, UnsentState, Writer,
+    AsyncSide, CallFailure, ClientConnection, CloseOnPanic, UnsentState, Writer,
     async_side::HAS_ASYNC_SIDE,
     pending_calls::{PendingCalls, ReplyReceiver, ReplyWaiter},
 };
@@ -459,7 +459,7 @@ impl ClientConnection {
             return self.fail_unsent();
         };
         let guard = CloseOnPanic(self);
-        let sent = self.read_available(&mut reader, (MOST_AT_ONCE, ReadUntil::Unavailable), || {});
+        let sent = self.read_available(&mut reader, (MOST_AT_ONCE, false), || {});
         drop(guard);
         let end = sent.err().unwrap_or_else(|| {
             let exception = SystemException::comm_failure(0, CompletionStatus::Maybe)

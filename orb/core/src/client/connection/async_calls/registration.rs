@@ -2,14 +2,14 @@
 
 use std::{fmt, io, time::Duration};
 
-use spandrel_ipc::Interest;
+use spandrel_ipc::{Interest, Pollable};
 use spandrel_sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
 use super::{
-    super::{ClientConnection, CloseOnPanic, NotificationScope, ReadUntil, Writer},
+    super::{ClientConnection, CloseOnPanic, NotificationScope, Writer},
     Unsent, UnsentKind, WriteQueue, kept_turns,
     run::Run,
     wake_batch::WakeBatch,
@@ -183,7 +183,8 @@ pub(crate) fn serve_ready(connection: &Arc<ClientConnection>) -> bool {
         connection.dispatch_accepted_callbacks();
         batch.wake_all(|| NotificationScope::begin(connection));
     };
-    let has_taken_all = connection.read_available(&mut reader, (MOST_AT_ONCE, ReadUntil::UsedUp), wake_all);
+    let handle_shows_rest = connection.transport.pollable().is_some_and(Pollable::is_plain);
+    let has_taken_all = connection.read_available(&mut reader, (MOST_AT_ONCE, handle_shows_rest), wake_all);
     wake_all();
     drop(batch);
     let has_taken_all = has_taken_all.map_err(|end| connection.close(end));
