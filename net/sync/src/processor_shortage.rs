@@ -19,7 +19,7 @@ pub struct ProcessorShortage(Finding);
 
 #[derive(Clone, Copy, Debug, Default)]
 enum Finding {
-    /// Nobody has looked yet.
+    /// There was no look at the thread yet.
     #[default]
     Unknown,
     /// The thread was runnable at the time of the first look, and had used this processor time.

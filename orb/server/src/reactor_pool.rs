@@ -168,8 +168,9 @@ impl Pool {
             Arc::clone(queue).ensure_workers()?;
         }
         if self.reactor_workers.get().is_none() {
-            let worker_counts = Arc::clone(&self.worker_counts);
-            let _ = self.reactor_workers.set(Arc::new(ReactorWorkers { registry: registry.clone(), worker_counts }));
+            let (worker_counts, reply_batch) = (Arc::clone(&self.worker_counts), self.reply_batch.clone());
+            let workers = ReactorWorkers { registry: registry.clone(), worker_counts, reply_batch };
+            let _ = self.reactor_workers.set(Arc::new(workers));
         }
         let reactor = self.reactor_workers.get().expect("it was set");
         Ok(Workers { reactor, queue: self.queue.as_ref() })
@@ -317,6 +318,7 @@ impl Executor for QueueWorkers {
 struct ReactorWorkers {
     registry: Registry,
     worker_counts: Arc<WorkerCounts>,
+    reply_batch: Option<Arc<ReplyBatch>>,
 }
 
 impl Executor for ReactorWorkers {
@@ -324,8 +326,12 @@ impl Executor for ReactorWorkers {
         Executor::execute(&self.registry, job)
     }
 
-    /// The thread counts as one that visits a connection. One that polls a future in its upcall counts already.
+    /// The thread counts as one that visits a connection. One that polls a future in its upcall counts already. The
+    /// replies that it has collected do not wait for the poll, which may block.
     fn run(&self, poll: &mut dyn FnMut()) {
+        if let Some(batch) = &self.reply_batch {
+            batch.send_added();
+        }
         let _visit = WorkerVisit::begin(&self.worker_counts);
         poll();
     }
@@ -345,5 +351,30 @@ impl Spawn for Workers<'_> {
             Some(_) => self.spawn(task),
             None => task::begin_here(|| Arc::clone(self.reactor), task),
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::reply_batch::fake::Connection;
+
+    #[test]
+    fn replies_leave_before_a_future_is_polled_that_may_block() {
+        let (reactor, batch) = (Reactor::new().unwrap(), ReplyBatch::new().unwrap());
+        let workers = ReactorWorkers {
+            registry: reactor.registry().clone(),
+            worker_counts: Arc::new(WorkerCounts::new(None)),
+            reply_batch: Some(Arc::clone(&batch)),
+        };
+        let connection = Connection::new();
+        connection.reply_in(&batch);
+        assert!(!connection.has_reply());
+        let mut polls = 0;
+        workers.run(&mut || {
+            polls += 1;
+            assert!(connection.has_reply());
+        });
+        assert_eq!(polls, 1);
     }
 }

@@ -6,12 +6,13 @@
 //! - before an upcall of an operation that is not known to be [quick](crate::quick_operations), and after one that was
 //!   not;
 //! - before an upcall that begins 200 µs after the first of them;
-//! - before a call that the servant makes (`held_replies` of `spandrel-orb`);
+//! - before a call that the servant makes (`held_replies` of `spandrel-orb`), and before a future is polled outside of an
+//!   upcall;
 //! - if the batch is full, or if there is further input of a connection with a reply;
 //! - when the [monitor](crate::monitor) first looks at a long upcall.
 //!
-//! A connection has at most one reply here, of at most 4,096 octets, so that a batch has 256 KiB at most. What a client
-//! does not take at once is charged against the memory limits.
+//! A connection has at most one reply here, of at most 4,096 octets, so that a batch has 256 KiB at most. The octets
+//! that a client does not take at once are charged against the memory limits.
 
 use std::{cell::Cell, fmt, io, mem::swap, time::Duration};
 
@@ -26,8 +27,8 @@ use spandrel_sync::{
 
 /// The most octets of a reply in a batch. A longer one is worth a system call of its own.
 const MAX_REPLY: usize = 4096;
-/// The time after which collected replies are sent before a further upcall begins.
-const HOLD_TIME: Duration = Duration::from_micros(200);
+/// The time after which replies that wait are sent before a further upcall begins.
+pub(crate) const HOLD_TIME: Duration = Duration::from_micros(200);
 
 thread_local! {
     /// The address of the batch that collects replies of this thread; 0 if none does.
@@ -122,6 +123,13 @@ impl ReplyBatch {
     pub(crate) fn begin_upcall(&self, now: Instant, is_quick: bool) {
         let Some(first_added) = FIRST_ADDED.get() else { return };
         if !is_quick || now.saturating_duration_since(first_added) >= HOLD_TIME {
+            self.send_or_leave();
+        }
+    }
+
+    /// Sends the replies that this thread has added, unless they were sent.
+    pub(crate) fn send_added(&self) {
+        if FIRST_ADDED.get().is_some() {
             self.send_or_leave();
         }
     }
@@ -225,37 +233,38 @@ impl Drop for Collecting {
     }
 }
 
+/// Connections in place of those of clients, for tests.
 #[cfg(all(test, target_os = "linux", not(shuttle)))]
-mod tests {
+pub(crate) mod fake {
     use std::{
         io::{ErrorKind, Read as _},
         os::{fd::AsFd as _, unix::net::UnixStream},
     };
 
-    use spandrel_sync::{atomic::AtomicU32, thread};
+    use spandrel_sync::atomic::AtomicU32;
 
     use super::*;
 
     /// A connection whose client has received something only after its reply was sent.
-    struct Connection {
+    pub(crate) struct Connection {
         here: UnixStream,
         there: UnixStream,
         results: AtomicU32,
     }
 
     impl Connection {
-        fn new() -> Arc<Self> {
+        pub(crate) fn new() -> Arc<Self> {
             let (here, there) = UnixStream::pair().unwrap();
             there.set_nonblocking(true).unwrap();
             Arc::new(Self { here, there, results: AtomicU32::new(0) })
         }
 
-        fn reply_in(self: &Arc<Self>, batch: &ReplyBatch) {
+        pub(crate) fn reply_in(self: &Arc<Self>, batch: &ReplyBatch) {
             batch.push(Arc::<Self>::clone(self), b"reply");
         }
 
         /// Whether the client has its reply.
-        fn has_reply(&self) -> bool {
+        pub(crate) fn has_reply(&self) -> bool {
             match (&self.there).read(&mut [0; 8]) {
                 Ok(count) => {
                     assert_eq!((count, self.results.load(Ordering::SeqCst)), (5, 1));
@@ -282,6 +291,13 @@ mod tests {
 
         fn after_batched_reply(&self, _waits: bool) {}
     }
+}
+
+#[cfg(all(test, target_os = "linux", not(shuttle)))]
+mod tests {
+    use spandrel_sync::thread;
+
+    use super::{fake::Connection, *};
 
     #[test]
     fn replies_wait_for_quick_upcalls_of_their_round_only() {

@@ -31,7 +31,7 @@ pub(super) struct WorkerCounts {
     visits: AtomicU64,
     /// The thread that has begun the last visit.
     visitor: WorkingThread,
-    /// What the monitor knows from its last look.
+    /// The state of the threads at the monitor's last look.
     last_look: Mutex<LastLook>,
 }
 

@@ -32,14 +32,16 @@ use super::{
     link::{SendProgress, TASK_HOLD_TIME},
     reply_queue::Cork,
 };
-use crate::{quick_operations::QuickOperations, reply_batch::ReplyBatch, request_of_thread::Frame};
+use crate::{
+    quick_operations::QuickOperations,
+    reply_batch::{HOLD_TIME, ReplyBatch},
+    request_of_thread::Frame,
+};
 
 /// The longest time of a quick operation.
 const QUICK_TIME: Duration = Duration::from_micros(50);
 /// The same for an operation that spawns a future: its reply may not be in the hands of this thread.
 const QUICK_SPAWN_TIME: Duration = TASK_HOLD_TIME;
-/// The time after which held replies are written before a further upcall begins.
-const HOLD_TIME: Duration = Duration::from_micros(200);
 
 /// An upcall among several: of its connection, or of those that one wait has found ready.
 #[derive(Clone, Copy, Debug)]
