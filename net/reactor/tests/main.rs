@@ -1,6 +1,7 @@
 //! The reactor, its timers, and the strategies over it.
 
 mod acceptor;
+mod batch_sender;
 mod connector;
 mod decoding;
 mod framing;

@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd as _;
 
 use io_uring::types::Fd;
 use io_uring::{IoUring, Probe, opcode};
+use rustix::event::{EventfdFlags, eventfd};
 use spandrel_ipc::Handle;
 
 const MAX_MESSAGES: usize = 64;
@@ -22,7 +23,8 @@ enum Ring {
     /// It is created for the first batch of several messages.
     Unneeded,
     Open(Box<IoUring>),
-    /// The system has none, or forbids it, or it had an error: messages are sent one after the other.
+    /// The system has none, or forbids it, or it had an error, or no descriptor was left for it: messages are sent one after
+    /// the other.
     Absent,
 }
 
@@ -31,7 +33,7 @@ impl BatchSender {
     pub const MAX_MESSAGES: usize = MAX_MESSAGES;
 
     /// Creates a sender. It creates an `io_uring` of its own when it is first needed; where the system has none, or
-    /// forbids it, messages are sent one after the other.
+    /// forbids it, or where it would take the last descriptor, messages are sent one after the other.
     ///
     /// # Errors
     /// None on this system.
@@ -106,10 +108,15 @@ impl Ring {
     }
 }
 
+/// Creates a ring, unless it would take the last descriptor of this process. An acceptor may have just released its spare
+/// one, to accept a connection with it and close both: it would get it back from here.
+///
 /// # Errors
-/// `Unsupported` where the system's `io_uring` is too old; those of the system where it has none, or forbids it.
+/// `Unsupported` where the system's `io_uring` is too old; those of the system where it has none, or forbids it, or where
+/// there is no further descriptor.
 fn create() -> io::Result<IoUring> {
     let ring = IoUring::builder().dontfork().build(MAX_MESSAGES as u32)?;
+    drop(eventfd(0, EventfdFlags::CLOEXEC)?);
     let mut probe = Probe::new();
     ring.submitter().register_probe(&mut probe)?;
     if !probe.is_supported(opcode::Send::CODE) {
