@@ -7,17 +7,18 @@
 use crate::{for_every_place, support};
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::process::Stdio;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
-use spandrel_ipc::{Accept, Family, Receive, Transmit};
-use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, holds_within, this_program};
+use spandrel_ipc::{Accept, Family, Receive, Transmit, inet};
+use spandrel_test_support::{ChildProcess, TEST_TIMEOUT, alone, holds_within, this_program};
 use support::test_families::*;
 
 /// Environment variable: the family that the child process is to test.
@@ -162,4 +163,34 @@ where
     server.order("free");
     assert!((0..100).any(|_| is_served()), "it recovers");
     assert!((0..10).all(|_| is_served()));
+}
+
+/// What else the process opens may take the spare descriptor just while the acceptor uses it. Here, the acceptor has none
+/// from the start.
+#[test]
+fn a_lost_spare_descriptor_is_replaced_before_a_client_is_served() {
+    alone(|| {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(LIMIT), maximum: Some(LIMIT) }).unwrap();
+        let mut files: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        files.pop();
+        let acceptor = inet::Acceptor::open(&inet::Addr::loopback(0)).expect("one descriptor is free");
+        acceptor.set_nonblocking(true).unwrap();
+        let addr = acceptor.local_addr().unwrap();
+        files.truncate(files.len() - 4);
+        let clients: Vec<_> = (0..4).map(|_| inet::Connector::connect(&addr).unwrap()).collect();
+        let error = acceptor.accept().expect_err("no descriptor is free");
+        assert_eq!(error.raw_os_error(), Some(Errno::MFILE.raw_os_error()));
+        // The first is closed for the spare descriptor, and the others by means of it.
+        files.pop();
+        let error = acceptor.accept().expect_err("only the spare descriptor is free");
+        assert_eq!((error.kind(), acceptor.shed()), (ErrorKind::WouldBlock, 4));
+        for client in &clients {
+            assert_eq!(client.recv_within(&mut [0], TEST_TIMEOUT).unwrap(), 0);
+        }
+        // With two free descriptors, one is for the next client.
+        files.truncate(files.len() - 2);
+        let _client = inet::Connector::connect(&addr).unwrap();
+        acceptor.accept().expect("a descriptor is free");
+        assert_eq!(acceptor.shed(), 4);
+    });
 }

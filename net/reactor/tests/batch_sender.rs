@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use spandrel_reactor::{BatchSender};
+use spandrel_reactor::BatchSender;
 use spandrel_test_support::alone;
 
 /// Sends a message on each of two sockets, which has to arrive.

@@ -26,6 +26,9 @@ pub(crate) struct Listener {
     /// A spare descriptor for accepting, and thereby refusing, a connection when no others are left.
     #[cfg(unix)]
     spare: Mutex<Option<Socket>>,
+    /// Whether the spare descriptor is in use, or something else in the process has taken it meanwhile.
+    #[cfg(unix)]
+    lacks_spare: AtomicBool,
     shed: AtomicU64,
 }
 
@@ -48,13 +51,17 @@ impl Listener {
 
     /// For a socket that listens already.
     pub(crate) fn from_listening(socket: Socket) -> Self {
+        #[cfg(unix)]
+        let spare = spare_descriptor().ok();
         Self {
             socket,
             #[cfg(windows)]
             is_nonblocking: AtomicBool::new(false),
             shut_down: AtomicBool::new(false),
             #[cfg(unix)]
-            spare: Mutex::new(spare_descriptor().ok()),
+            lacks_spare: AtomicBool::new(spare.is_none()),
+            #[cfg(unix)]
+            spare: Mutex::new(spare),
             shed: AtomicU64::new(0),
         }
     }
@@ -108,6 +115,12 @@ impl Listener {
                     // Woken by a connection to ourselves; another thread may be waiting for the same.
                     let _ = self.wake();
                 }
+                #[cfg(unix)]
+                Ok(accepted) if self.lacks_spare.load(Ordering::Acquire) => {
+                    if let Some(accepted) = self.regain_spare(accepted) {
+                        return Ok(accepted);
+                    }
+                }
                 Ok(accepted) => return Ok(accepted),
                 Err(_) if self.is_shut_down() => {}
                 Err(error) => {
@@ -153,6 +166,31 @@ impl Listener {
         self.shed.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Makes a new spare descriptor beside an accepted connection. If none is left, closes the connection for it: later
+    /// ones would wait, neither accepted nor refused.
+    #[cfg(unix)]
+    #[cold]
+    fn regain_spare<T>(&self, accepted: T) -> Option<T> {
+        let mut slot = self.spare.lock();
+        self.refill(&mut slot);
+        if slot.is_some() {
+            return Some(accepted);
+        }
+        self.count_shed();
+        drop(accepted);
+        self.refill(&mut slot);
+        None
+    }
+
+    /// Makes a new spare descriptor, unless there is one, or no other is left.
+    #[cfg(unix)]
+    fn refill(&self, slot: &mut Option<Socket>) {
+        if slot.is_none() {
+            *slot = spare_descriptor().ok();
+        }
+        self.lacks_spare.store(slot.is_none(), Ordering::Release);
+    }
+
     /// Without free descriptors: accepts a connection with the spare one. It is kept if a new spare can be
     /// made by then, otherwise closed.
     #[cfg(unix)]
@@ -172,11 +210,12 @@ impl Listener {
             drop(slot);
             return self.pause(error, pause).map(|()| None);
         };
+        // Before: whoever takes the descriptor that is free now finds that the spare one is lacking.
+        self.lacks_spare.store(true, Ordering::Release);
         drop(descriptor);
         let accepted = attempt(&self.socket);
-        if let Ok(descriptor) = spare_descriptor() {
-            *slot = Some(descriptor);
-            drop(slot);
+        self.refill(&mut slot);
+        if slot.is_some() {
             return match accepted {
                 Ok(accepted) => Ok(Some(accepted)),
                 Err(error) if matches!(recovery(&error), Recovery::Fail) => Err(error),
@@ -187,7 +226,7 @@ impl Listener {
             self.count_shed();
         }
         drop(accepted);
-        *slot = spare_descriptor().ok();
+        self.refill(&mut slot);
         Ok(None)
     }
 
