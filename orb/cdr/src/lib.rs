@@ -66,6 +66,8 @@ pub use limits::Limits;
 pub use octet_form::{OctetForm, TrailingOctets, from_octets, to_octets};
 pub use padded::{Pad, encode_padded_slice, lend_padded};
 pub use scalar::{Char, LongDouble, NotLatin1};
+#[doc(hidden)]
+pub use type_code::definitions;
 pub use type_code::{Defining, Label, TcKind, TypeCode, TypeCodeError, TypeDefinition, ValueModifier, Visibility};
 pub use typed::Typed;
 pub use value::{Decode, Encode};

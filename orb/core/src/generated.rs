@@ -36,11 +36,15 @@ pub use spandrel_cdr::{
     encode_fixed_slice, encode_padded_slice, enumerator, lend_padded, zerocopy,
 };
 pub use spandrel_cdr::{
+    definitions::{abstract_interface, alias, enumeration, exception, object_reference, structure},
     engine::{Compiled, Value},
     interpret,
 };
 pub use spandrel_giop::SystemException;
-pub use types::{array_code, decode, encode, min_octets, native_code, sequence_code};
+pub use types::{
+    array_code, clone, compare_enumerators, decode, encode, encode_enumerator, min_octets, native_code, partial_order,
+    sequence_code,
+};
 
 pub use crate::reference::exceptions::{
     ErrorEnum, Raised, SystemVariant, Variants, debug_exception, describe_exception, describe_exception_text,
@@ -78,6 +82,9 @@ pub type Cause<'a> = Option<&'a (dyn Error + 'static)>;
 
 /// The result of `encode` in generated code.
 pub type Encoded = Result<(), CdrError>;
+
+/// The result of `partial_cmp` in generated code.
+pub type PartialOrdering = Option<Ordering>;
 
 /// The result of `decode` in generated code.
 pub type Decoded<T> = Result<T, CdrError>;

@@ -125,42 +125,6 @@ impl TypeDefinition {
         Self { id, name, shape, defining: Defining::new() }
     }
 
-    /// The definition of an interface whose objects may be remote.
-    #[must_use]
-    pub const fn object_reference(id: &'static str, name: &'static str) -> Self {
-        Self::new(id, name, Shape::Interface(TypeCode::object_reference))
-    }
-
-    /// The definition of an abstract interface, whose values are references or value types.
-    #[must_use]
-    pub const fn abstract_interface(id: &'static str, name: &'static str) -> Self {
-        Self::new(id, name, Shape::Interface(TypeCode::abstract_interface))
-    }
-
-    /// The definition of an enum with these enumerators.
-    #[must_use]
-    pub const fn enumeration(id: &'static str, name: &'static str, enumerators: &'static [&'static str]) -> Self {
-        Self::new(id, name, Shape::Enumeration(enumerators))
-    }
-
-    /// The definition of a typedef of the type with this type code.
-    #[must_use]
-    pub const fn alias(id: &'static str, name: &'static str, aliased: fn() -> TypeCode) -> Self {
-        Self::new(id, name, Shape::Alias(aliased))
-    }
-
-    /// The definition of a struct, from the names and the type codes of its members.
-    #[must_use]
-    pub const fn structure(id: &'static str, name: &'static str, members: &'static [MemberDefinition]) -> Self {
-        Self::new(id, name, Shape::Members(TcKind::Struct, members))
-    }
-
-    /// The definition of an exception, from the names and the type codes of its members.
-    #[must_use]
-    pub const fn exception(id: &'static str, name: &'static str, members: &'static [MemberDefinition]) -> Self {
-        Self::new(id, name, Shape::Members(TcKind::Except, members))
-    }
-
     /// The type code, created once.
     ///
     /// # Panics
@@ -179,6 +143,59 @@ impl TypeDefinition {
                 }
             }),
         }
+    }
+}
+
+/// The constructors of [`TypeDefinition`], as functions for generated code.
+pub mod definitions {
+    use super::{MemberDefinition, Shape, TcKind, TypeCode, TypeDefinition};
+
+    /// The definition of an interface whose objects may be remote.
+    #[must_use]
+    pub const fn object_reference(id: &'static str, name: &'static str) -> TypeDefinition {
+        TypeDefinition::new(id, name, Shape::Interface(TypeCode::object_reference))
+    }
+
+    /// The definition of an abstract interface, whose values are references or value types.
+    #[must_use]
+    pub const fn abstract_interface(id: &'static str, name: &'static str) -> TypeDefinition {
+        TypeDefinition::new(id, name, Shape::Interface(TypeCode::abstract_interface))
+    }
+
+    /// The definition of an enum with these enumerators.
+    #[must_use]
+    pub const fn enumeration(
+        id: &'static str,
+        name: &'static str,
+        enumerators: &'static [&'static str],
+    ) -> TypeDefinition {
+        TypeDefinition::new(id, name, Shape::Enumeration(enumerators))
+    }
+
+    /// The definition of a typedef of the type with this type code.
+    #[must_use]
+    pub const fn alias(id: &'static str, name: &'static str, aliased: fn() -> TypeCode) -> TypeDefinition {
+        TypeDefinition::new(id, name, Shape::Alias(aliased))
+    }
+
+    /// The definition of a struct, from the names and the type codes of its members.
+    #[must_use]
+    pub const fn structure(
+        id: &'static str,
+        name: &'static str,
+        members: &'static [MemberDefinition],
+    ) -> TypeDefinition {
+        TypeDefinition::new(id, name, Shape::Members(TcKind::Struct, members))
+    }
+
+    /// The definition of an exception, from the names and the type codes of its members.
+    #[must_use]
+    pub const fn exception(
+        id: &'static str,
+        name: &'static str,
+        members: &'static [MemberDefinition],
+    ) -> TypeDefinition {
+        TypeDefinition::new(id, name, Shape::Members(TcKind::Except, members))
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) mod validity;
 
 use std::collections::HashSet;
 
-pub use define::{Defining, TypeDefinition};
+pub use define::{Defining, TypeDefinition, definitions};
 pub use kind::TcKind;
 pub use node::TypeCode;
 pub(crate) use node::{Leaf, View};

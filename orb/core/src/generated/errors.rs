@@ -58,7 +58,6 @@ macro_rules! generated_errors {
 macro_rules! generated_local_errors {
     (@conversions $name:ident $(, $variant:ident($type:ty))*) => {
         impl<__C: rt::IntoError<$name>> rt::From<__C> for $name {
-            #[inline]
             fn from(cause: __C) -> Self {
                 cause.into_error()
             }

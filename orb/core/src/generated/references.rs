@@ -27,7 +27,7 @@ macro_rules! generated_reference {
         impl rt::Clone for $name {
             #[inline]
             fn clone(&self) -> Self {
-                Self(rt::Clone::clone(&self.0))
+                Self(rt::clone(&self.0))
             }
         }
         impl rt::PartialEq for $name {

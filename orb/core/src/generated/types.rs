@@ -3,7 +3,9 @@
 //! Where a macro is used, the IDL may define `Result` or `Ok`. So names of the prelude are those of the runtime, which
 //! each generated module imports as `rt`, a name that no definition has.
 
-use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, TypeCode};
+use std::cmp::Ordering;
+
+use spandrel_cdr::{CdrError, Decode, Decoder, Encode, Encoder, Enumeration, TypeCode};
 
 /// `Typed`, from the expression that makes the type code; with the repository id, members may refer to the type.
 #[doc(hidden)]
@@ -28,14 +30,14 @@ macro_rules! generated_typed {
     };
 }
 
-/// `Typed`, from data: the name of the constructor in `TypeDefinition`, and its arguments.
+/// `Typed`, from data: the name of the constructor of the `TypeDefinition`, and its arguments.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_type_definition {
     ($name:ident $kind:ident($($contents:expr),*)) => {
         impl rt::Typed for $name {
             fn type_code() -> rt::TypeCode {
-                static TYPE: rt::TypeDefinition = rt::TypeDefinition::$kind($($contents),*);
+                static TYPE: rt::TypeDefinition = rt::$kind($($contents),*);
                 TYPE.type_code()
             }
         }
@@ -55,7 +57,7 @@ macro_rules! generated_type_code {
     };
 }
 
-/// `Typed` of a struct or an exception: the name of the constructor in `TypeDefinition`, then the members.
+/// `Typed` of a struct or an exception: the name of the constructor of the `TypeDefinition`, then the members.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! generated_typed_members {
@@ -83,7 +85,7 @@ macro_rules! generated_codec {
             @implementations ($(#[$inline])?); $name $(, $field)*;
             { $($crate::generated_encode_slice!($fixed);)? };
             {
-                const MIN_OCTETS: usize = rt::min_octets(&[$(<$type as rt::Decode>::MIN_OCTETS),*]);
+                const MIN_OCTETS: usize = $crate::generated_min_octets!($($type),*);
                 $($crate::generated_decode_vec!($fixed);)?
             }
         );
@@ -107,6 +109,20 @@ macro_rules! generated_codec {
             }
             $($decode)*
         }
+    };
+}
+
+/// The smallest size of a struct with members of these types, of which a tuple has eight at most.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! generated_min_octets {
+    (
+        $a:ty $(, $b:ty $(, $c:ty $(, $d:ty $(, $e:ty $(, $f:ty $(, $g:ty $(, $h:ty)?)?)?)?)?)?)?
+    ) => {
+        <($a, $($b, $($c, $($d, $($e, $($f, $($g, $($h,)?)?)?)?)?)?)?) as rt::Decode>::MIN_OCTETS
+    };
+    ($($type:ty),*) => {
+        rt::min_octets(&[$(<$type as rt::Decode>::MIN_OCTETS),*])
     };
 }
 
@@ -169,7 +185,7 @@ macro_rules! generated_exception {
         impl rt::Clone for $name {
             #[inline]
             fn clone(&self) -> Self {
-                Self { $($field: rt::Clone::clone(&self.$field)),* }
+                Self { $($field: rt::clone(&self.$field)),* }
             }
         }
         impl rt::PartialEq for $name {
@@ -255,8 +271,7 @@ macro_rules! generated_enumeration {
         impl rt::Encode for $name {
             #[inline]
             fn encode<'a>(&'a self, out: &mut rt::Encoder<'a>) -> rt::Encoded {
-                out.u32(*self as u32);
-                rt::Ok(())
+                rt::encode_enumerator(*self, out)
             }
             $crate::generated_encode_slice!(fixed);
         }
@@ -287,7 +302,7 @@ macro_rules! generated_number {
         impl rt::Ord for $name {
             #[inline]
             fn cmp(&self, other: &Self) -> rt::Ordering {
-                rt::Ord::cmp(&(*self as u32), &(*other as u32))
+                rt::compare_enumerators(*self, *other)
             }
         }
         impl rt::TryFrom<u32> for $name {
@@ -333,8 +348,8 @@ macro_rules! generated_partial_order {
         impl rt::Eq for $name {}
         impl rt::PartialOrd for $name {
             #[inline]
-            fn partial_cmp(&self, other: &Self) -> rt::Option<rt::Ordering> {
-                rt::Some(rt::Ord::cmp(self, other))
+            fn partial_cmp(&self, other: &Self) -> rt::PartialOrdering {
+                rt::partial_order(self, other)
             }
         }
     };
@@ -363,7 +378,7 @@ macro_rules! generated_alias {
     (@function ($($rt:tt)+) $function:ident, $id:literal, $idl:literal, $type:ty $(= $code:expr)?) => {
         #[doc = ::core::concat!(" The type code of the alias `", $idl, "`, distinct from that of the aliased type.")]
         pub fn $function() -> $($rt)+::TypeCode {
-            static TYPE: $($rt)+::TypeDefinition = $($rt)+::TypeDefinition::alias(
+            static TYPE: $($rt)+::TypeDefinition = $($rt)+::alias(
                 $id,
                 $idl,
                 $crate::generated_type_code!($($rt)+::Typed; $type $(, $code)?),
@@ -400,6 +415,16 @@ pub fn encode<'a, T: Encode>(value: &'a T, out: &mut Encoder<'a>) -> Result<(), 
     value.encode(out)
 }
 
+/// Encodes an enum.
+///
+/// # Errors
+/// None.
+#[inline]
+pub fn encode_enumerator<E: Enumeration>(value: E, out: &mut Encoder<'_>) -> Result<(), CdrError> {
+    out.u32(value.ordinal());
+    Ok(())
+}
+
 /// Decodes a member.
 ///
 /// # Errors
@@ -407,6 +432,24 @@ pub fn encode<'a, T: Encode>(value: &'a T, out: &mut Encoder<'a>) -> Result<(), 
 #[inline]
 pub fn decode<T: Decode>(input: &mut Decoder<'_>) -> Result<T, CdrError> {
     T::decode(input)
+}
+
+/// The order of two values, for `PartialOrd`.
+#[inline]
+pub fn partial_order<T: Ord>(one: &T, other: &T) -> Option<Ordering> {
+    Some(one.cmp(other))
+}
+
+/// The order of two enumerators by their ordinals.
+#[inline]
+pub fn compare_enumerators<E: Enumeration>(one: E, other: E) -> Ordering {
+    one.ordinal().cmp(&other.ordinal())
+}
+
+/// A copy of a member.
+#[inline]
+pub fn clone<T: Clone>(value: &T) -> T {
+    value.clone()
 }
 
 /// The type code of a sequence.
