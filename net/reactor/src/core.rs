@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use spandrel_ipc::Interest;
-use spandrel_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use spandrel_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use spandrel_sync::{Arc, Mutex};
 
 use crate::demux::{Demultiplexer, ReadyHandle};
@@ -44,6 +44,8 @@ pub(crate) struct Core<H: ?Sized, J> {
     pub(crate) running: AtomicUsize,
     /// The number of waits that have begun.
     round: AtomicU64,
+    /// Whether the last round did not look at the handles.
+    has_passed_look: AtomicBool,
     /// The maximum number of items of each kind dispatched between two waits.
     max_events: usize,
     timers: Mutex<Box<dyn TimerQueue<(Key, u64)>>>,
@@ -132,6 +134,7 @@ impl<H: ?Sized, J> Core<H, J> {
             before_wait: options.before_wait.clone(),
             running: AtomicUsize::new(0),
             round: AtomicU64::new(0),
+            has_passed_look: AtomicBool::new(false),
             max_events: options.max_events_per_wait,
             timers: Mutex::new(options.timers.queue_with(&options.timer_options)),
             earliest: AtomicU64::new(NEVER),
@@ -147,6 +150,14 @@ impl<H: ?Sized, J> Core<H, J> {
     /// number of each kind.
     #[inline]
     pub(crate) fn gather(&self, scratch: &mut Scratch<J>, timeout: Option<Duration>) -> io::Result<()> {
+        // The peer of a handler often answers only what a job sends: a look at the handles before the job would find
+        // nothing. After the items of this round, the handles are looked at in any case.
+        let passes_look = self.has_items() && !self.has_passed_look.load(Ordering::Relaxed);
+        self.has_passed_look.store(passes_look, Ordering::Relaxed);
+        if passes_look {
+            self.take_items(&mut scratch.items);
+            return Ok(());
+        }
         // In this order: a thread that adds an item while we check finds us asleep.
         let sleeps = self.wakeup.fall_asleep();
         let (until_timer, is_due) = self.until_timer();
@@ -161,13 +172,18 @@ impl<H: ?Sized, J> Core<H, J> {
         if is_due || scratch.ready_handles.is_empty() && self.earliest.load(Ordering::SeqCst) != NEVER {
             self.expire(&mut scratch.items);
         }
+        self.take_items(&mut scratch.items);
+        Ok(())
+    }
+
+    /// Takes what can be dispatched without a look at the handles.
+    fn take_items(&self, items: &mut Vec<Item<J>>) {
         if !self.queue.is_empty() {
-            self.queue.take(self.max_events, &mut scratch.items);
+            self.queue.take(self.max_events, items);
         }
         if self.ready_list_len.load(Ordering::SeqCst) > 0 {
-            self.take_ready_list(&mut scratch.items);
+            self.take_ready_list(items);
         }
-        Ok(())
     }
 
     /// The number of the present or last wait.
@@ -191,9 +207,14 @@ impl<H: ?Sized, J> Core<H, J> {
         *self.spare.lock() = Some(scratch);
     }
 
-    /// Whether there is something to dispatch already.
+    /// Whether there is something to dispatch without a look at the handles.
+    fn has_items(&self) -> bool {
+        !self.queue.is_empty() || self.ready_list_len.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether the leader must not wait.
     fn is_ready(&self) -> bool {
-        !self.queue.is_empty() || self.ready_list_len.load(Ordering::SeqCst) > 0 || self.leadership.is_stopped()
+        self.has_items() || self.leadership.is_stopped()
     }
 
     /// The time until the next timer, and whether it is due. No clock is read without timers.

@@ -47,6 +47,7 @@ suite! {
     notices_in_order
     notices_wake
     jobs_run_in_the_reactor
+    jobs_come_before_a_look_at_the_handles
     notices_are_limited
     handlers_are_limited
     a_handle_has_one_handler
@@ -344,6 +345,36 @@ mod cases {
         reactor.run().expect("runs");
         other.join().expect("no panic");
         assert_eq!(log.take(), ["job"]);
+    }
+
+    /// And a job that adds itself again and again leaves every second round to them.
+    pub(crate) fn jobs_come_before_a_look_at_the_handles(backend: Backend) {
+        fn add_again(registry: &spandrel_reactor::Registry, log: &Log) {
+            let log = log.clone();
+            let job = move |registry: &spandrel_reactor::Registry| {
+                log.note("job");
+                add_again(registry, &log);
+            };
+            registry.execute(job).expect("there is room");
+        }
+        let reactor = reactor(backend);
+        let log = Log::default();
+        let (near, far) = pair();
+        let handler = Scripted::new("a", &log).over(far).input(|_, stream| scripted::echo(stream));
+        reactor.registry().register(handler, Interest::INPUT).expect("registered");
+        run_until(&reactor, || log.has("a open"));
+        reactor.run_once(Some(Duration::ZERO)).expect("runs"); // a round without jobs
+        log.take();
+        near.send_n(b"x").expect("sent");
+        add_again(reactor.registry(), &log);
+        let mut rounds = Vec::new();
+        for _ in 0..4 {
+            assert!(reactor.run_once(Some(TEST_TIMEOUT)).expect("runs") > 0);
+            rounds.push(log.take());
+        }
+        assert_eq!(rounds[0], ["job"]);
+        assert!(rounds[1].iter().any(|line| line == "a input"), "{rounds:?}");
+        assert!(rounds.iter().all(|round| round.iter().any(|line| line == "job")), "{rounds:?}");
     }
 
     pub(crate) fn notices_are_limited(backend: Backend) {
