@@ -14,7 +14,9 @@ use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransactio
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use spandrel::net::sync::Mutex;
 use spandrel::services::implementation_repository::{ActivationMode, StartupOptions};
-use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
+use spandrel_store::{
+    Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table, set_record,
+};
 
 const SERVERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("servers");
 const RUNNING: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("running");
@@ -141,14 +143,10 @@ impl Store {
         value: Option<&V>,
     ) -> Result<(), StoreError> {
         let value = value.map(|value| serde_json::to_vec(value).expect("it has no maps with other keys than texts"));
-        let written = self.0.lock().change(|transaction| {
-            let mut table = transaction.open_table(table)?;
-            match &value {
-                Some(value) => drop(table.insert(server, &**value)?),
-                None => drop(table.remove(server)?),
-            }
-            Ok(())
-        });
+        let written = self
+            .0
+            .lock()
+            .change(|transaction| Ok(set_record(&mut transaction.open_table(table)?, server, value.as_deref())?));
         Ok(written?)
     }
 

@@ -1,6 +1,7 @@
 //! The tables of the database, and the changes of their records.
 
 use redb::{TableDefinition, WriteTransaction};
+use spandrel_store::set_record;
 
 use crate::kind::Side;
 
@@ -50,40 +51,12 @@ impl Edit {
             }
             Self::Admin((channel, side, id), record) => {
                 let key = (*channel, *side == Side::Consumers, *id);
-                let mut table = writing.open_table(ADMINS)?;
-                match record {
-                    Some(record) => _ = table.insert(key, &**record)?,
-                    None => _ = table.remove(key)?,
-                }
+                set_record(&mut writing.open_table(ADMINS)?, key, record.as_deref())?;
             }
-            Self::Proxy(key, record) => {
-                let mut table = writing.open_table(PROXIES)?;
-                match record {
-                    Some(record) => _ = table.insert(key, &**record)?,
-                    None => _ = table.remove(key)?,
-                }
-            }
-            Self::Filter(number, record) => {
-                let mut table = writing.open_table(FILTERS)?;
-                match record {
-                    Some(record) => _ = table.insert(number, &**record)?,
-                    None => _ = table.remove(number)?,
-                }
-            }
-            Self::Event(number, record) => {
-                let mut table = writing.open_table(EVENTS)?;
-                match record {
-                    Some(record) => _ = table.insert(number, &**record)?,
-                    None => _ = table.remove(number)?,
-                }
-            }
-            Self::Target(key, lifetime) => {
-                let mut table = writing.open_table(TARGETS)?;
-                match lifetime {
-                    Some(lifetime) => _ = table.insert(key, lifetime)?,
-                    None => _ = table.remove(key)?,
-                }
-            }
+            Self::Proxy(key, record) => set_record(&mut writing.open_table(PROXIES)?, key, record.as_deref())?,
+            Self::Filter(number, record) => set_record(&mut writing.open_table(FILTERS)?, number, record.as_deref())?,
+            Self::Event(number, record) => set_record(&mut writing.open_table(EVENTS)?, number, record.as_deref())?,
+            Self::Target(key, lifetime) => set_record(&mut writing.open_table(TARGETS)?, key, lifetime.as_ref())?,
             Self::Setting(name, number) => _ = writing.open_table(SETTINGS)?.insert(*name, number)?,
         }
         Ok(())

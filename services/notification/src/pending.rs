@@ -23,6 +23,7 @@
 use std::collections::BTreeMap;
 
 use redb::WriteTransaction;
+use spandrel_store::set_record;
 
 use crate::edit::{EVENTS, Edit, TARGETS, TargetKey, TargetLifetime};
 
@@ -68,17 +69,11 @@ impl PendingEvents {
     pub(crate) fn apply(&self, writing: &WriteTransaction) -> Result<(), redb::Error> {
         let mut events = writing.open_table(EVENTS)?;
         for (number, record) in &self.events {
-            match record {
-                Some(record) => _ = events.insert(number, &**record)?,
-                None => _ = events.remove(number)?,
-            }
+            set_record(&mut events, number, record.as_deref())?;
         }
         let mut targets = writing.open_table(TARGETS)?;
         for (key, lifetime) in &self.targets {
-            match lifetime {
-                Some(lifetime) => _ = targets.insert(key, lifetime)?,
-                None => _ = targets.remove(key)?,
-            }
+            set_record(&mut targets, key, lifetime.as_ref())?;
         }
         Ok(())
     }

@@ -9,7 +9,9 @@ use spandrel::net::sync::Arc;
 use spandrel::services::cos_property_service::{PropertyDef, PropertyModeType};
 use spandrel::types::{Any, TypeCode};
 use spandrel::{CompletionStatus, SystemException};
-use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
+use spandrel_store::{
+    Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table, set_record,
+};
 
 use crate::encoding::{form, octets_of};
 use crate::table::{Changes, Constraints, Entry, Table};
@@ -171,10 +173,7 @@ impl Store {
                     settings.insert("next", next.max(record.number + 1))?;
                 }
                 for (name, octets) in &record.properties {
-                    match octets {
-                        Some(octets) => properties.insert((record.number, &**name), &**octets)?,
-                        None => properties.remove((record.number, &**name))?,
-                    };
+                    set_record(&mut properties, (record.number, &**name), octets.as_deref())?;
                 }
             }
             Ok(())

@@ -6,7 +6,9 @@ use std::path::Path;
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 use spandrel::cdr::{ByteOrder, CharSet, OctetForm, WcharSet, from_octets, to_octets};
 use spandrel::net::sync::Arc;
-use spandrel_store::{Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table};
+use spandrel_store::{
+    Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFile, StoreFileError, copy_table, set_record,
+};
 
 use crate::model::Number;
 use crate::records::records::Definition;
@@ -134,10 +136,7 @@ impl Store {
         let written = self.file.change(|writing| {
             let mut table = writing.open_table(DEFINITIONS)?;
             for (number, octets) in &octets {
-                match octets {
-                    Some(octets) => table.insert(number, &**octets)?,
-                    None => table.remove(number)?,
-                };
+                set_record(&mut table, number, octets.as_deref())?;
             }
             writing.open_table(SETTINGS)?.insert("next", next)?;
             Ok(())

@@ -26,6 +26,7 @@ mod files;
 mod group_commit;
 mod header;
 mod overlay;
+mod record;
 mod redo_log;
 mod service;
 mod storage;
@@ -41,6 +42,7 @@ pub use error::{OpenCause, OpenError, RedoLogError, StoreFailure, StoreFileError
 pub use files::{private_file, synchronize_folder};
 pub use group_commit::{Done, GroupCommit};
 pub use header::StoreHeader;
+pub use record::set_record;
 pub use redo_log::{AppendError, CheckpointError, EarlierLog, RedoLog, Replay};
 pub use service::Service;
 pub use storage::{Layout, LogPolicy, Storage, begin_write};

@@ -11,6 +11,7 @@ use spandrel::services::cos_trading_repos::service_type_repository::TypeStruct;
 use spandrel::types::Ior;
 use spandrel_store::{
     Backup, Layout, OpenCause, OpenError, Service, Storage, StoreFailure, StoreFile, StoreFileError, copy_table,
+    set_record,
 };
 
 use crate::attributes::{AttributeFields, Attributes};
@@ -207,14 +208,10 @@ impl Store {
             let mut links = writing.open_table(LINKS)?;
             for record in &records {
                 match record {
-                    Record::Offer(number, Some(octets)) => _ = offers.insert(number, &**octets)?,
-                    Record::Offer(number, None) => _ = offers.remove(number)?,
-                    Record::Proxy(number, Some(octets)) => _ = proxies.insert(number, &**octets)?,
-                    Record::Proxy(number, None) => _ = proxies.remove(number)?,
-                    Record::Type(name, Some(octets)) => _ = types.insert(&**name, &**octets)?,
-                    Record::Type(name, None) => _ = types.remove(&**name)?,
-                    Record::Link(name, Some(octets)) => _ = links.insert(&**name, &**octets)?,
-                    Record::Link(name, None) => _ = links.remove(&**name)?,
+                    Record::Offer(number, octets) => set_record(&mut offers, number, octets.as_deref())?,
+                    Record::Proxy(number, octets) => set_record(&mut proxies, number, octets.as_deref())?,
+                    Record::Type(name, octets) => set_record(&mut types, &**name, octets.as_deref())?,
+                    Record::Link(name, octets) => set_record(&mut links, &**name, octets.as_deref())?,
                     Record::Setting(name, octets) => _ = settings.insert(*name, &**octets)?,
                 }
             }

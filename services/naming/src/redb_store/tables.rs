@@ -11,6 +11,7 @@
 //! | | value |
 
 use redb::{ReadOnlyTable, Table, TableDefinition, WriteTransaction};
+use spandrel_store::set_record;
 
 use super::failure::Failure;
 use crate::encoding::corrupt;
@@ -51,10 +52,8 @@ impl<'t> Tables<'t> {
 
     pub(super) fn write(&mut self, write: TableWrite<'_>) -> Result<(), Failure> {
         match write {
-            TableWrite::Context { id, record: Some(record) } => _ = self.contexts.insert(id, record)?,
-            TableWrite::Context { id, record: None } => _ = self.contexts.remove(id)?,
-            TableWrite::Binding { key, value: Some(value) } => _ = self.bindings.insert(key, value)?,
-            TableWrite::Binding { key, value: None } => _ = self.bindings.remove(key)?,
+            TableWrite::Context { id, record } => set_record(&mut self.contexts, id, record)?,
+            TableWrite::Binding { key, value } => set_record(&mut self.bindings, key, value)?,
         }
         write.encode(&mut self.writes);
         Ok(())
