@@ -397,6 +397,11 @@ impl ServerConnection {
     fn locate(&self, message: &Message) -> Result<NextRead, ReadError> {
         let request = LocateRequestHeader::decode(&mut self.decoder(message))?;
         let adapter = &self.resources.adapter;
+        // To locate may take long: interceptors and adapter activators of the application run.
+        self.end_pipeline();
+        if let Some(batch) = self.resources.pool.reply_batch() {
+            batch.send_added();
+        }
         Ok(self.begin_upcall(false, |_| {
             upcall::handle_locate_request(self, adapter, &request, message.header.version);
         }))

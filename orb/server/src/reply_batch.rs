@@ -6,6 +6,7 @@
 //! - before an upcall of an operation that is not known to be [quick](crate::quick_operations), and after one that was
 //!   not;
 //! - before an upcall that begins 200 µs after the first of them;
+//! - before a LocateRequest is answered;
 //! - before a call that the servant makes (`held_replies` of `spandrel-orb`), and before a future is polled outside of an
 //!   upcall;
 //! - if the batch is full, or if there is further input of a connection with a reply;

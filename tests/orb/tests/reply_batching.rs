@@ -1,8 +1,21 @@
 //! A server that sends the replies of one round together (`-ORBReplyBatching`).
 
-use std::{io::Write as _, net::Shutdown, thread};
+use std::{
+    io::Write as _,
+    net::Shutdown,
+    sync::{Arc, Mutex, mpsc},
+    thread,
+};
 
-use spandrel::{Orb, OrbBuilder, diagnostics::statistics::Level, options::Concurrency};
+use spandrel::{
+    Orb, OrbBuilder, SystemException,
+    cdr::{ByteOrder, GiopVersion},
+    diagnostics::statistics::Level,
+    interception::{Interceptor, LocateRequestInfo, OrbInitInfo, OrbInitializer, ServerRequestInterceptor},
+    options::Concurrency,
+    types::IiopProfile,
+};
+use spandrel_cdr::{Encoder, Wire};
 use spandrel_orb_tests::{
     Server,
     pipelined::{connect, echo, hold, read_reply},
@@ -91,6 +104,67 @@ fn a_long_upcall_does_not_delay_the_replies_before_it() {
     server.probe.await_held(1);
     server.probe.open(2);
     assert_eq!(read_reply(&mut slow).0, 2);
+}
+
+/// An interceptor that waits where a LocateRequest has arrived.
+#[derive(Clone)]
+struct SlowLocation {
+    begun: mpsc::Sender<()>,
+    may_end: Arc<Mutex<mpsc::Receiver<()>>>,
+}
+
+impl Interceptor for SlowLocation {}
+
+impl ServerRequestInterceptor for SlowLocation {
+    fn receive_locate_request(&self, _info: &LocateRequestInfo<'_>) -> Result<(), SystemException> {
+        self.begun.send(()).unwrap();
+        self.may_end.lock().unwrap().recv_timeout(TEST_TIMEOUT).unwrap();
+        Ok(())
+    }
+}
+
+impl OrbInitializer for SlowLocation {
+    fn pre_init(&self, info: &mut OrbInitInfo<'_>) -> Result<(), SystemException> {
+        Ok(info.add_server_request_interceptor(self.clone())?)
+    }
+}
+
+#[test]
+fn a_slow_location_does_not_delay_the_replies_before_it() {
+    let (begun, begins) = mpsc::channel();
+    let (end, may_end) = mpsc::channel();
+    let may_end = Arc::new(Mutex::new(may_end));
+    let server = Server::with(batching().initializer(SlowLocation { begun, may_end }));
+    // The operation is known to be quick.
+    let target = server.client();
+    for _ in 0..20 {
+        target.echo_octets(&[7; 100]).unwrap();
+    }
+    let location = {
+        let profile = IiopProfile::decode(&server.object.ior().profiles[0]).unwrap().unwrap();
+        let mut out = Encoder::new(Wire::new(ByteOrder::Little, GiopVersion::V1_2));
+        spandrel_giop::locate_request(&mut out, 6, &profile.object_key).unwrap();
+        out.to_vec()
+    };
+    // By another connection of the same round, and by the same connection.
+    for (gate, is_pipelined) in [(1, false), (2, true)] {
+        let (mut quick, mut slow) = (connect(&server), connect(&server));
+        in_one_round(&server, gate, || {
+            quick.write_all(&echo(&server, 5, &[7; 100])).unwrap();
+            if is_pipelined {
+                slow.write_all(&[echo(&server, 5, &[7; 100]), location.clone()].concat()).unwrap();
+            } else {
+                slow.write_all(&location).unwrap();
+            }
+        });
+        begins.recv_timeout(TEST_TIMEOUT).unwrap();
+        assert_eq!(read_reply(&mut quick).0, 5, "while the location waits");
+        if is_pipelined {
+            assert_eq!(read_reply(&mut slow).0, 5, "while the location waits");
+        }
+        end.send(()).unwrap();
+        assert!(!read_message(&mut slow).unwrap().is_empty());
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use spandrel_naming::{NamingOptions, NamingService};
 use spandrel_notification::{NotificationOptions, NotificationService};
 use spandrel_test_support::wait_until;
 
-use crate::support::{check_code, spandrel, stderr, stdout};
+use crate::support::{LIMIT, check_code, spandrel, stderr, stdout};
 
 #[test]
 fn channels_are_created_listed_watched_and_pushed_to() {
@@ -89,6 +89,8 @@ fn channels_of_a_notification_service_are_created_watched_and_pushed_to() {
                 ["--type", "Plant/Alarm", "--name", "boiler", "--header", "Priority=short 3", "--field", &field];
             ok(&[&["push", channel, "string \"hot\\u001b\""], &parts[..]].concat());
         }
+        let ends = spandrel_test_support::holds_within(LIMIT / 2, || watching.is_finished());
+        assert!(ends, "an event has not arrived: {} {}", json(&["list"]), json(&["lag", "1"]));
         watching.join().unwrap()
     });
     let events: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -7,6 +7,7 @@
 //! - in the upcall of the last request that is in memory, with its reply;
 //! - before an upcall of an operation that is not known to be [quick](QuickOperations), 200 µs after the first of them
 //!   (500 µs while upcalls spawn futures), and beyond 16 KiB;
+//! - before a LocateRequest is answered;
 //! - before a call that the servant makes (`held_replies` of `spandrel-orb`), a request of this side over the
 //!   connection, and CloseConnection;
 //! - when the [monitor](crate::monitor) first looks at the upcall, so that an operation which is slow for the first time
