@@ -457,7 +457,9 @@ mod tests {
         choose(interface(10).unwrap());
         let objects = Objects::new(Strategy::Linear, 500, 1).unwrap();
         let requests = Requests::new(Algorithm::WorstCase, 500, 10, 1);
-        let costs = objects.cost(&requests, RunLimit::Lookups(5000), None);
-        assert!(costs.object.nanos > costs.operation.nanos && costs.operation.nanos > 0.0, "{costs:?}");
+        // A cost is the difference of two times, and zero where the second run was interrupted for longer.
+        let costs: Vec<_> = (0..20).map(|_| objects.cost(&requests, RunLimit::Lookups(5000), None)).collect();
+        let is_plausible = |costs: &Costs| costs.object.nanos > costs.operation.nanos && costs.operation.nanos > 0.0;
+        assert!(costs.iter().any(is_plausible), "{costs:?}");
     }
 }
