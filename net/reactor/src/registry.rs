@@ -72,6 +72,9 @@ impl Registry {
     /// Runs `job` in a thread of the reactor. A panic in it is caught and logged. If the reactor is closed
     /// first, the job is dropped.
     ///
+    /// Queued jobs and notices come before the next look at the handles. Those that are queued meanwhile come after it,
+    /// so that jobs which queue others do not keep the handles waiting.
+    ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] as for [`notify`](Self::notify); [`io::ErrorKind::NotConnected`] if the
     /// reactor is closed.
